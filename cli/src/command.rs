@@ -1,0 +1,3 @@
+//! The commands of `tephra`, one file each. A command takes its parsed arguments and answers an exit code.
+
+pub mod simulate;

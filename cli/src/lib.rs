@@ -1,0 +1,4 @@
+//! The tephra command line: scenario files, simulation, demo and benches.
+
+pub mod command;
+pub mod scenario;

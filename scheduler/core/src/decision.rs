@@ -1,0 +1,102 @@
+//! What a session decides. Decisions leave the core as plain owned data, in the order in which they must be
+//! carried out; the scheduler's binder, evictor, status writer and event recorder do the rest and report back
+//! with events. A decision is told once: the core remembers what it said and repeats only what changed.
+
+use std::sync::Arc;
+
+use crate::event::{Amounts, ObjectKey, PodGroupStatus};
+
+/// A pod as the outside knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PodRef {
+    /// Namespace.
+    pub namespace: Arc<str>,
+    /// Name.
+    pub name: Arc<str>,
+    /// Uid: the precondition of every write.
+    pub uid: Arc<str>,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// Bind these pods of one gang; all of them were placed by one commit.
+    Bind(GangBind),
+    /// Evict a pod: condition `DisruptionTarget`, then delete with a uid precondition.
+    Evict {
+        /// The victim.
+        pod: PodRef,
+        /// `preempt`, `reclaim`, `shuffle`, `gangpreempt` or `gangreclaim`.
+        reason: &'static str,
+    },
+    /// Write this status of a PodGroup (only sent when it differs from what is stored).
+    PodGroupStatus {
+        /// The PodGroup.
+        group: ObjectKey,
+        /// Its uid.
+        uid: String,
+        /// Complete new status.
+        status: PodGroupStatus,
+    },
+    /// Write `status.allocated` of a queue (only sent on change), in stored units.
+    QueueAllocated {
+        /// The queue.
+        queue: String,
+        /// Sum of the requests of its allocated pods; cpu and memory always present.
+        allocated: Amounts,
+    },
+    /// Set condition `PodScheduled=False` (only sent when reason or message changed).
+    PodCondition {
+        /// The pod.
+        pod: PodRef,
+        /// `Unschedulable`, `Schedulable`, `SchedulerError`, ...
+        reason: &'static str,
+        /// Text for a user.
+        message: String,
+        /// `status.nominatedNodeName` to set.
+        nominated: Option<Arc<str>>,
+    },
+    /// Record an event.
+    Notice(Notice),
+}
+
+/// The binds of one commit of one gang.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GangBind {
+    /// The PodGroup.
+    pub group: ObjectKey,
+    /// Minimum members of the gang when this was decided (invariant I3).
+    pub min_member: i32,
+    /// Members that were bound or being bound before this commit.
+    pub ready_before: i32,
+    /// Pods with their nodes.
+    pub binds: Vec<(PodRef, Arc<str>)>,
+}
+
+/// Kind of object that a [`Notice`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NoticeKind {
+    /// A pod.
+    Pod,
+    /// A PodGroup.
+    PodGroup,
+    /// A queue.
+    Queue,
+}
+
+/// An event to record on an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Kind of the object.
+    pub kind: NoticeKind,
+    /// Its key (namespace empty for queues).
+    pub object: ObjectKey,
+    /// Its uid.
+    pub uid: String,
+    /// `Warning` (else `Normal`).
+    pub warning: bool,
+    /// Reason.
+    pub reason: &'static str,
+    /// Message, verbatim (B1).
+    pub message: String,
+}

@@ -1,0 +1,12 @@
+//! The scheduling mathematics of Tephra: state, sessions, actions and plugins.
+//!
+//! Facts come in as [`event::Event`]s, a [`Core`] applies them to its state, and [`Core::session`] answers
+//! with [`decision::Decision`]s. There is no I/O, no clock, no async and no randomness here: the same events
+//! at the same times give the same decisions, which is what makes replay, tests and audits possible.
+
+pub mod decision;
+pub mod event;
+
+pub use scheduler::{Audit, Core, Options, SessionReport};
+
+mod scheduler;

@@ -1,0 +1,375 @@
+//! The scheduling state: what the API server said plus what was decided and not yet confirmed. Everything is
+//! indexed by dense numbers. [`State`] is written by events ([`apply`]) and by the statement of a session
+//! ([`State::place`], [`State::unplace`]); every other module reads.
+
+pub mod apply;
+pub mod classes;
+pub mod jobs;
+pub mod nodes;
+pub mod queues;
+pub mod resource;
+pub mod status;
+pub mod tasks;
+pub mod volumes;
+
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::event::ObjectKey;
+use crate::stateful::StatefulState;
+use classes::Classes;
+use jobs::{Job, JobId};
+use nodes::{NO_NODE, NodeId, Nodes};
+use queues::{Queue, QueueId};
+use resource::{Dimensions, Ledger, Vector};
+use status::Status;
+use tasks::{NO_JOB, NO_TASK, TaskId, Tasks};
+use volumes::Volumes;
+
+/// Everything that sessions decide on.
+#[derive(Debug, Default)]
+pub struct State {
+    /// Resource names.
+    pub dims: Dimensions,
+    /// Nodes.
+    pub nodes: Nodes,
+    /// Pods.
+    pub tasks: Tasks,
+    /// Classes of pods.
+    pub classes: Classes,
+    /// PodGroups.
+    pub jobs: Vec<Job>,
+    /// Queues.
+    pub queues: Vec<Queue>,
+    /// Volumes and claims.
+    pub volumes: Volumes,
+    /// Host ports, pod affinity, spread.
+    pub stateful: StatefulState,
+    /// Every placed pod has been told to `stateful` (false until the first class needs it).
+    pub stateful_fed: bool,
+    /// Sum of the allocatable amounts of known nodes.
+    pub total: Ledger,
+    /// Requests of everything that holds a node.
+    pub used: Ledger,
+    /// Tasks being deleted: where there are none, nothing can be pipelined.
+    pub releasing: u32,
+    /// Moves when room may have become free or a node changed.
+    pub release_epoch: u64,
+    /// Moves when a queue, its jobs' requests or the cluster total changed.
+    pub quota_epoch: u64,
+    /// Jobs whose derived values are stale.
+    pub dirty_jobs: Vec<JobId>,
+    /// Jobs that actions and status writing look at.
+    pub active_jobs: Vec<JobId>,
+    /// Queues whose status may have to be written.
+    pub dirty_queues: Vec<QueueId>,
+    /// Something changed since the last session.
+    pub changed: bool,
+    /// Queue of PodGroups that name none.
+    pub default_queue: Arc<str>,
+    job_by_key: FxHashMap<ObjectKey, JobId>,
+    free_jobs: Vec<JobId>,
+    queue_by_name: FxHashMap<Arc<str>, QueueId>,
+    roles: FxHashMap<Arc<str>, u32>,
+    role_names: Vec<Arc<str>>,
+    priority_classes: FxHashMap<Arc<str>, (i32, bool)>,
+    label_sets: FxHashMap<Arc<crate::event::Labels>, ()>,
+    texts: FxHashSet<Arc<str>>,
+    foreign: FxHashMap<Arc<str>, JobId>,
+}
+
+impl State {
+    /// Job of a key.
+    pub fn job(&self, key: &ObjectKey) -> Option<JobId> {
+        self.job_by_key.get(key).copied()
+    }
+
+    /// Queue of a name.
+    pub fn queue(&self, name: &str) -> Option<QueueId> {
+        self.queue_by_name.get(name).copied()
+    }
+
+    /// Name of a role number.
+    pub fn role_name(&self, role: u32) -> &str {
+        role.checked_sub(1).and_then(|at| self.role_names.get(at as usize)).map_or("", |name| name)
+    }
+
+    /// Marks a job for the next session.
+    pub fn touch_job(&mut self, job: JobId) {
+        let row = &mut self.jobs[job as usize];
+        if !row.dirty {
+            row.dirty = true;
+            self.dirty_jobs.push(job);
+        }
+        self.activate(job);
+        self.changed = true;
+    }
+
+    /// Puts a job on the list that actions look at.
+    pub fn activate(&mut self, job: JobId) {
+        let row = &mut self.jobs[job as usize];
+        if !row.active {
+            row.active = true;
+            self.active_jobs.push(job);
+        }
+    }
+
+    /// Says that room may have become free.
+    pub fn released(&mut self) {
+        self.release_epoch += 1;
+        self.changed = true;
+    }
+
+    /// Gives a pending task a node: `Allocated` on free room, `Pipelined` on room still being freed.
+    pub fn place(&mut self, task: TaskId, node: NodeId, status: Status) {
+        debug_assert!(matches!(status, Status::Allocated | Status::Pipelined));
+        self.set_status(task, status, node);
+    }
+
+    /// Takes back what [`State::place`] did.
+    pub fn unplace(&mut self, task: TaskId) {
+        self.set_status(task, Status::Pending, NO_NODE);
+    }
+
+    /// Moves a task to a status and node; every ledger follows.
+    pub fn set_status(&mut self, task: TaskId, status: Status, node: NodeId) {
+        self.account(task, -1);
+        self.leave_node(task);
+        let row = &mut self.tasks[task];
+        row.status = status;
+        row.node = node;
+        self.enter_node(task);
+        self.account(task, 1);
+    }
+
+    /// Adds or removes a task's numbers in its job and queue.
+    fn account(&mut self, task: TaskId, sign: i64) {
+        let row = &self.tasks[task];
+        if row.job == NO_JOB {
+            return;
+        }
+        let class = &self.classes.list[row.class as usize];
+        let job = &mut self.jobs[row.job as usize];
+        let best_effort = row.status == Status::Pending && class.best_effort && !row.gated && !row.stuck;
+        let role = job.role_mut(row.role);
+        if sign > 0 {
+            role.counts.enter(row.status);
+            role.best_effort += u32::from(best_effort);
+            job.counts.enter(row.status);
+            job.best_effort += u32::from(best_effort);
+        } else {
+            role.counts.leave(row.status);
+            role.best_effort -= u32::from(best_effort);
+            job.counts.leave(row.status);
+            job.best_effort -= u32::from(best_effort);
+        }
+        let queue = &mut self.queues[job.queue as usize];
+        let counts_for_queue = job.group.is_some();
+        if row.status.is_charged() {
+            job.allocated.add_request(&class.request, sign);
+            if counts_for_queue {
+                queue.allocated.add_request(&class.request, sign);
+                queue.request.add_request(&class.request, sign);
+            }
+        } else if row.status == Status::Pending {
+            job.pending.add_request(&class.request, sign);
+            if counts_for_queue {
+                queue.request.add_request(&class.request, sign);
+            }
+        }
+        if row.gated && row.status == Status::Pending {
+            job.gated.add_request(&class.request, sign);
+        }
+    }
+
+    fn enter_node(&mut self, task: TaskId) {
+        let row = &self.tasks[task];
+        if row.node == NO_NODE || !row.status.occupies() {
+            return;
+        }
+        let (node, status, class_id) = (row.node, row.status, row.class);
+        let class = &self.classes.list[class_id as usize];
+        self.nodes.account(node, &class.request, class.spec.nonzero, status, 1);
+        if status != Status::Pipelined {
+            self.used.add_request(&class.request, 1);
+        }
+        if status == Status::Releasing {
+            self.releasing += 1;
+        }
+        let head = self.nodes.head[node as usize];
+        self.tasks[task].links = [NO_TASK, head];
+        if head != NO_TASK {
+            self.tasks[head].links[0] = task;
+        }
+        self.nodes.head[node as usize] = task;
+        self.nodes.tasks[node as usize] += 1;
+        if self.stateful_fed {
+            self.tell_stateful(task);
+        }
+    }
+
+    fn leave_node(&mut self, task: TaskId) {
+        let row = &self.tasks[task];
+        if row.node == NO_NODE || !row.status.occupies() {
+            return;
+        }
+        let (node, status, [before, after]) = (row.node, row.status, row.links);
+        let class = &self.classes.list[row.class as usize];
+        self.nodes.account(node, &class.request, class.spec.nonzero, status, -1);
+        if status != Status::Pipelined {
+            self.used.add_request(&class.request, -1);
+        }
+        if status == Status::Releasing {
+            self.releasing -= 1;
+        }
+        if before == NO_TASK {
+            self.nodes.head[node as usize] = after;
+        } else {
+            self.tasks[before].links[1] = after;
+        }
+        if after != NO_TASK {
+            self.tasks[after].links[0] = before;
+        }
+        self.nodes.tasks[node as usize] -= 1;
+        if self.stateful_fed {
+            self.stateful.remove_pod(task);
+        }
+    }
+
+    /// Tasks on a node.
+    pub fn tasks_on(&self, node: NodeId) -> impl Iterator<Item = TaskId> + '_ {
+        let mut at = self.nodes.head[node as usize];
+        std::iter::from_fn(move || {
+            let task = at;
+            if task == NO_TASK {
+                return None;
+            }
+            at = self.tasks[task].links[1];
+            Some(task)
+        })
+    }
+
+    fn tell_stateful(&mut self, task: TaskId) {
+        let row = &self.tasks[task];
+        let class = &self.classes.list[row.class as usize];
+        let placed = crate::stateful::PlacedPod {
+            namespace: row.pod.namespace.clone(),
+            labels: row.labels.clone(),
+            spec: class.spec.clone(),
+            node: row.node,
+            terminating: row.status == Status::Releasing,
+        };
+        self.stateful.add_pod(task, &placed);
+    }
+
+    /// Tells every placed pod to the stateful filters: from now on they follow each change. Called when the
+    /// first class that depends on pods elsewhere appears, so that clusters without any pay nothing.
+    pub fn feed_stateful(&mut self) {
+        if self.stateful_fed {
+            return;
+        }
+        self.stateful_fed = true;
+        for slot in 0..self.nodes.len() as NodeId {
+            self.tell_stateful_node(slot);
+        }
+        let placed: Vec<TaskId> = self
+            .tasks
+            .live()
+            .filter(|(_, row)| row.node != NO_NODE && row.status.occupies())
+            .map(|(id, _)| id)
+            .collect();
+        for task in placed {
+            self.tell_stateful(task);
+        }
+    }
+
+    /// Tells the stateful filters what a node is.
+    fn tell_stateful_node(&mut self, slot: NodeId) {
+        let node = &self.nodes.identity[slot as usize];
+        if node.known {
+            self.stateful.set_node(slot, &node.name, &node.labels, &node.taints, node.unschedulable);
+        } else {
+            self.stateful.remove_node(slot);
+        }
+    }
+
+    /// Refreshes what derives from a job's counters: its claim on the queue and its elastic part. Runs when a
+    /// session opens, for jobs that changed (proportion steps 4-6; P59: an admitted job's bound pods are not
+    /// claimed a second time).
+    pub fn refresh_job(&mut self, id: JobId) {
+        let job = &mut self.jobs[id as usize];
+        job.dirty = false;
+        let queue = &mut self.queues[job.queue as usize];
+        subtract(&mut queue.inqueue, &job.claim);
+        subtract(&mut queue.elastic, &job.elastic);
+        job.claim = claim_of(job);
+        job.elastic = elastic_of(job);
+        add(&mut queue.inqueue, &job.claim);
+        add(&mut queue.elastic, &job.elastic);
+        self.quota_epoch += 1;
+    }
+}
+
+/// Exact sums from stored amounts.
+fn state_ledger(dims: &mut Dimensions, amounts: &crate::event::Amounts) -> Ledger {
+    let mut ledger = Ledger::default();
+    for (name, stored) in amounts {
+        if let Some(dim) = dims.intern(name) {
+            ledger.add(dim, i128::from(dims.to_core(dim, *stored)));
+        }
+    }
+    ledger
+}
+
+/// `into += what`, dimension by dimension.
+pub fn add(into: &mut Vector, what: &Vector) {
+    for dim in what.dims() {
+        into.set(dim, into.get(dim) + what.get(dim));
+    }
+}
+
+/// `from -= what`, dimension by dimension.
+pub fn subtract(from: &mut Vector, what: &Vector) {
+    for dim in what.dims() {
+        from.set(dim, from.get(dim) - what.get(dim));
+    }
+}
+
+/// Volcano `GetInqueueResource` minus gated pods: what an admitted job still needs to reach `minResources`.
+/// A job without any pod that could come to life claims nothing.
+pub fn claim_of(job: &Job) -> Vector {
+    use crate::event::PodGroupPhase::{Inqueue, Running};
+    let Some(group) = &job.group else { return Vector::default() };
+    let Some(min) = &group.min_resources else { return Vector::default() };
+    let claims = match job.phase {
+        Inqueue => true,
+        Running => job.counts.allocated() >= group.min_member,
+        _ => false,
+    };
+    if claims { remaining_minimum(job, min) } else { Vector::default() }
+}
+
+/// Part of `min` that neither allocated nor gated pods account for.
+pub fn remaining_minimum(job: &Job, min: &Vector) -> Vector {
+    let mut left = Vector::default();
+    for dim in min.dims() {
+        let missing = (min.get(dim) - job.allocated.get(dim) as f64).max(0.0);
+        left.set(dim, (missing - job.gated.get(dim) as f64).max(0.0));
+    }
+    left
+}
+
+fn elastic_of(job: &Job) -> Vector {
+    let mut above = Vector::default();
+    let Some(group) = &job.group else { return above };
+    let none = Vector::default();
+    let min = group.min_resources.as_ref().unwrap_or(&none);
+    for (dim, amount) in job.allocated.iter() {
+        let surplus = amount as f64 - min.get(dim);
+        if surplus > 0.0 {
+            above.set(dim, surplus);
+        }
+    }
+    above
+}

@@ -1,0 +1,198 @@
+//! Jobs: a PodGroup with the pods that name it. Counters per status and role are kept up to date with every
+//! change, so that the gang formulas of Volcano 2.5 are additions instead of walks over tasks.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::queues::QueueId;
+use super::resource::{Ledger, Vector};
+use super::status::{Counts, Status};
+use super::tasks::TaskId;
+use crate::event::{ObjectKey, PodGroupPhase, PodGroupStatus};
+
+/// Dense number of a job.
+pub type JobId = u32;
+
+/// Tasks of one role.
+#[derive(Clone, Debug, Default)]
+pub struct Role {
+    /// Role number.
+    pub role: u32,
+    /// `minTaskMember` of the role, 0 when it names none.
+    pub min: u32,
+    /// Tasks by status.
+    pub counts: Counts,
+    /// Pending best-effort tasks that could start (they count as ready, 2.5).
+    pub best_effort: u32,
+}
+
+/// What is known of the PodGroup.
+#[derive(Clone, Debug, Default)]
+pub struct Group {
+    /// Uid of the PodGroup.
+    pub uid: Arc<str>,
+    /// Creation time.
+    pub created_ms: i64,
+    /// `spec.minMember`.
+    pub min_member: u32,
+    /// Sum of `spec.minTaskMember`.
+    pub min_task_total: u64,
+    /// `spec.minResources`.
+    pub min_resources: Option<Vector>,
+    /// `spec.priorityClassName`.
+    pub priority_class: Arc<str>,
+    /// Status as last read or decided.
+    pub status: PodGroupStatus,
+}
+
+/// One job.
+#[derive(Clone, Debug, Default)]
+pub struct Job {
+    /// Namespace and name of the PodGroup.
+    pub key: ObjectKey,
+    /// The PodGroup, once it is known.
+    pub group: Option<Group>,
+    /// Queue (known or only named).
+    pub queue: QueueId,
+    /// Priority from the priority class.
+    pub priority: i32,
+    /// Phase in this session: the stored one, or `Inqueue` once admitted.
+    pub phase: PodGroupPhase,
+    /// Tasks, in no particular order.
+    pub tasks: Vec<TaskId>,
+    /// Tasks by status.
+    pub counts: Counts,
+    /// Roles with a minimum or with tasks, few.
+    pub roles: SmallVec<[Role; 2]>,
+    /// Pending best-effort tasks that could start; gated ones do not count (B20).
+    pub best_effort: u32,
+    /// Requests of charged tasks (allocated class and pipelined).
+    pub allocated: Ledger,
+    /// Requests of pending tasks.
+    pub pending: Ledger,
+    /// Requests of gated tasks.
+    pub gated: Ledger,
+    /// What the job claims of its queue while admitted but not (fully) placed.
+    pub claim: Vector,
+    /// Allocation above `minResources`.
+    pub elastic: Vector,
+    /// Pods of the job that name our scheduler.
+    pub ours: u32,
+    /// Pods of other schedulers that name the group and have no node: such a group is left alone (B13).
+    pub foreign: u32,
+    /// Binds of its pods that were refused: it waits behind others for a while.
+    pub bind_failures: u32,
+    /// Network topology or sub-groups are asked for (later work).
+    pub has_topology: bool,
+    /// The job is in the list of jobs whose derived values must be refreshed.
+    pub dirty: bool,
+    /// The job is in the list of jobs that actions look at.
+    pub active: bool,
+    /// State of the world when the job was last refused for lack of room; unchanged means refused again.
+    pub parked: Option<Parked>,
+    /// Row is in use.
+    pub live: bool,
+}
+
+/// Why trying again is pointless until something is released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parked {
+    /// `State::release_epoch` at the refusal.
+    pub release_epoch: u64,
+    /// Pods that found a place in the trial.
+    pub placed: u32,
+}
+
+impl Job {
+    /// Minimum members.
+    pub fn min_member(&self) -> u32 {
+        self.group.as_ref().map_or(0, |group| group.min_member)
+    }
+
+    /// Volcano `IsReady`.
+    pub fn is_ready(&self) -> bool {
+        self.counts.ready() + self.best_effort >= self.min_member()
+    }
+
+    /// Volcano `IsPipelined`.
+    pub fn is_pipelined(&self) -> bool {
+        self.counts.of(Status::Pipelined) + self.counts.ready() + self.best_effort >= self.min_member()
+    }
+
+    /// Volcano `IsStarving`.
+    pub fn is_starving(&self) -> bool {
+        self.counts.of(Status::Pipelined) + self.counts.ready() < self.min_member()
+    }
+
+    /// Role minimums apply only when `minMember` covers them (2.5).
+    fn role_minimums_apply(&self) -> bool {
+        self.group
+            .as_ref()
+            .is_some_and(|group| u64::from(group.min_member) >= group.min_task_total)
+    }
+
+    fn roles_reach(&self, count: impl Fn(&Role) -> u32) -> bool {
+        !self.role_minimums_apply() || self.roles.iter().all(|role| count(role) >= role.min)
+    }
+
+    /// Volcano `CheckTaskValid`.
+    pub fn roles_valid(&self) -> bool {
+        self.roles_reach(|role| role.counts.valid())
+    }
+
+    /// Volcano `CheckTaskReady`.
+    pub fn roles_ready(&self) -> bool {
+        self.roles_reach(|role| role.counts.ready() + role.best_effort)
+    }
+
+    /// Volcano `CheckTaskPipelined`.
+    pub fn roles_pipelined(&self) -> bool {
+        self.roles_reach(|role| {
+            role.counts.ready() + role.counts.of(Status::Pipelined) + role.best_effort
+        })
+    }
+
+    /// Volcano `IsPending`: not admitted yet.
+    pub fn is_pending(&self) -> bool {
+        self.group.is_none() || self.phase == PodGroupPhase::Pending
+    }
+
+    /// A gang that started and lost members: below its minimum with members already bound.
+    pub fn is_broken(&self) -> bool {
+        let ready = self.counts.ready();
+        ready > 0 && ready < self.min_member()
+    }
+
+    /// Entry of a role, made when missing.
+    pub fn role_mut(&mut self, role: u32) -> &mut Role {
+        let at = match self.roles.iter().position(|r| r.role == role) {
+            Some(at) => at,
+            None => {
+                self.roles.push(Role { role, ..Role::default() });
+                self.roles.len() - 1
+            }
+        };
+        &mut self.roles[at]
+    }
+
+    /// May placement go on after tasks of `failed` roles found no node (2.5 `NeedContinueAllocating`)?
+    pub fn may_continue(&self, failed: &[u32]) -> bool {
+        let min = self.min_member();
+        if min >= self.tasks.len() as u32 {
+            return false;
+        }
+        if !self.role_minimums_apply() {
+            let others: u32 = self
+                .roles
+                .iter()
+                .filter(|role| role.role == 0 || !failed.contains(&role.role))
+                .map(|role| role.counts.of(Status::Pending))
+                .sum();
+            return self.counts.ready() + others >= min;
+        }
+        self.roles.iter().filter(|role| failed.contains(&role.role)).all(|role| {
+            role.min == 0 || role.counts.ready() + role.best_effort >= role.min
+        })
+    }
+}

@@ -1,0 +1,157 @@
+//! Tasks: one row per pod that the core knows, ours or not. Rows are dense and reused; a pod is found by its
+//! uid. The rows of one node are chained, so that a node change visits only its own pods.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
+
+use super::classes::ClassId;
+use super::nodes::{NO_NODE, NodeId};
+use super::status::Status;
+use crate::decision::PodRef;
+use crate::event::Labels;
+
+/// Dense number of a task.
+pub type TaskId = u32;
+/// No task.
+pub const NO_TASK: TaskId = u32::MAX;
+/// No job.
+pub const NO_JOB: u32 = u32::MAX;
+
+/// One pod.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Identity on the API server.
+    pub pod: PodRef,
+    /// Job, [`NO_JOB`] for a pod without a group or of another scheduler.
+    pub job: u32,
+    /// Position in the job's list of tasks.
+    pub at: u32,
+    /// Class.
+    pub class: ClassId,
+    /// Node, [`NO_NODE`] while it has none.
+    pub node: NodeId,
+    /// Previous and next task on the node.
+    pub links: [TaskId; 2],
+    /// Role number (`volcano.sh/task-spec`), 0 for none.
+    pub role: u32,
+    /// Priority that orders tasks.
+    pub priority: i32,
+    /// Creation time.
+    pub created_ms: i64,
+    /// Status.
+    pub status: Status,
+    /// Scheduling gates are present.
+    pub gated: bool,
+    /// Best effort, and no node could take it: it does not count as ready for its gang.
+    pub stuck: bool,
+    /// Names our scheduler.
+    pub ours: bool,
+    /// Preemption and reclaim may take it.
+    pub preemptable: bool,
+    /// Pod priority class protects it (plugin conformance).
+    pub critical: bool,
+    /// The row is in use.
+    pub live: bool,
+    /// Labels, shared by pods with equal ones.
+    pub labels: Arc<Labels>,
+    /// What keeps it from being placed, if anything.
+    pub held: Option<Box<Held>>,
+    /// Reason and message last told (or read) in its `PodScheduled` condition.
+    pub told: Option<Box<(String, String)>>,
+    /// Why the last bind was refused; told once.
+    pub bind_error: Option<Box<str>>,
+}
+
+/// What keeps a pod from being placed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Claims that it uses, by name in its namespace.
+    pub claims: Vec<String>,
+    /// Parts that nothing can place yet.
+    pub unsupported: Vec<String>,
+}
+
+/// All tasks.
+#[derive(Debug, Default)]
+pub struct Tasks {
+    rows: Vec<Task>,
+    free: Vec<TaskId>,
+    by_uid: HashTable<TaskId>,
+}
+
+fn hash(uid: &str) -> u64 {
+    FxBuildHasher.hash_one(uid)
+}
+
+impl Tasks {
+    /// Task of a pod uid.
+    pub fn get(&self, uid: &str) -> Option<TaskId> {
+        self.by_uid.find(hash(uid), |&id| &*self.rows[id as usize].pod.uid == uid).copied()
+    }
+
+    /// Adds a row; the uid must be new.
+    pub fn insert(&mut self, task: Task) -> TaskId {
+        let key = hash(&task.pod.uid);
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.rows[id as usize] = task;
+                id
+            }
+            None => {
+                self.rows.push(task);
+                self.rows.len() as TaskId - 1
+            }
+        };
+        let rows = &self.rows;
+        self.by_uid.insert_unique(key, id, |&other| hash(&rows[other as usize].pod.uid));
+        id
+    }
+
+    /// Frees a row.
+    pub fn remove(&mut self, id: TaskId) {
+        let key = hash(&self.rows[id as usize].pod.uid);
+        if let Ok(entry) = self.by_uid.find_entry(key, |&other| other == id) {
+            entry.remove();
+        }
+        let row = &mut self.rows[id as usize];
+        row.live = false;
+        row.held = None;
+        row.told = None;
+        row.bind_error = None;
+        row.node = NO_NODE;
+        row.job = NO_JOB;
+        self.free.push(id);
+    }
+
+    /// Rows in use, in order of their numbers.
+    pub fn live(&self) -> impl Iterator<Item = (TaskId, &Task)> {
+        self.rows.iter().enumerate().filter(|(_, t)| t.live).map(|(id, t)| (id as TaskId, t))
+    }
+
+    /// Number of rows in use.
+    pub fn len(&self) -> usize {
+        self.by_uid.len()
+    }
+
+    /// No pods are known.
+    pub fn is_empty(&self) -> bool {
+        self.by_uid.is_empty()
+    }
+}
+
+impl std::ops::Index<TaskId> for Tasks {
+    type Output = Task;
+
+    fn index(&self, id: TaskId) -> &Task {
+        &self.rows[id as usize]
+    }
+}
+
+impl std::ops::IndexMut<TaskId> for Tasks {
+    fn index_mut(&mut self, id: TaskId) -> &mut Task {
+        &mut self.rows[id as usize]
+    }
+}

@@ -1,0 +1,183 @@
+//! The scheduler configuration: where it comes from, and how a changed file takes effect. Good content replaces
+//! the configuration between two sessions; bad content is logged, counted and shown on `/readyz?verbose`, and the
+//! last good configuration stays.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use notify::{RecursiveMode, Watcher};
+use tephra_api::conf::SchedulerConf;
+use tokio::sync::{mpsc, watch};
+
+use crate::health::Health;
+use crate::metrics::Metrics;
+
+/// How often the file is looked at without any notification (network file systems send none).
+const POLL: Duration = Duration::from_secs(10);
+/// A file is read this long after a notification, so that one save is one reading.
+const SETTLE: Duration = Duration::from_millis(50);
+
+/// What `--scheduler-conf` led to.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The configuration to use.
+    pub conf: SchedulerConf,
+    /// The file to watch; `None` for named configurations.
+    pub path: Option<PathBuf>,
+    /// Why the file could not be used; the built-in configuration is in place then.
+    pub error: Option<String>,
+}
+
+/// Resolves `--scheduler-conf`: the name of a built-in configuration, a file, or nothing.
+pub fn load(given: &str) -> Loaded {
+    let named = |conf| Loaded { conf, path: None, error: None };
+    match given {
+        "builtin" => named(SchedulerConf::builtin()),
+        "volcano" => named(SchedulerConf::volcano()),
+        "tephra" => named(SchedulerConf::tephra()),
+        "" => Loaded {
+            error: Some("no --scheduler-conf is given".to_owned()),
+            ..named(SchedulerConf::builtin())
+        },
+        path => {
+            let path = PathBuf::from(path);
+            match std::fs::read_to_string(&path).map_err(|error| error.to_string()) {
+                Ok(text) => match parse(&text) {
+                    Ok(conf) => Loaded { path: Some(path), ..named(conf) },
+                    Err(error) => unusable(path, error),
+                },
+                Err(error) => unusable(path, error),
+            }
+        }
+    }
+}
+
+fn unusable(path: PathBuf, error: String) -> Loaded {
+    let error = format!("{}: {error}", path.display());
+    Loaded { conf: SchedulerConf::builtin(), path: Some(path), error: Some(error) }
+}
+
+fn parse(text: &str) -> Result<SchedulerConf, String> {
+    SchedulerConf::parse(text, &tephra_core::registry::action_names())
+        .map_err(|error| error.to_string())
+}
+
+/// Watches the file and publishes each good content that differs from the last, until the receiver is gone.
+pub(crate) async fn watch_file(
+    path: PathBuf,
+    publish: watch::Sender<Option<SchedulerConf>>,
+    health: Arc<Health>,
+    metrics: Arc<Metrics>,
+) {
+    let (nudge, mut nudged) = mpsc::channel::<()>(1);
+    let watcher = watch_directory(&path, nudge);
+    if let Err(error) = &watcher {
+        tracing::warn!(path = %path.display(), %error, "cannot watch for changes; looking now and then");
+    }
+    let mut last = tokio::fs::read_to_string(&path).await.ok();
+    metrics.config_ok.set(1);
+    loop {
+        tokio::select! {
+            biased;
+            () = publish.closed() => return,
+            Some(()) = nudged.recv(), if watcher.is_ok() => tokio::time::sleep(SETTLE).await,
+            () = tokio::time::sleep(POLL) => {}
+        }
+        let read = tokio::fs::read_to_string(&path).await;
+        let outcome = match &read {
+            Ok(text) if last.as_ref() == Some(text) => continue,
+            Ok(text) => parse(text),
+            Err(_) if last.is_none() => continue,
+            Err(error) => Err(error.to_string()),
+        };
+        last = read.ok();
+        match outcome {
+            Ok(conf) => {
+                tracing::info!(path = %path.display(), "configuration reloaded");
+                health.conf(None);
+                metrics.config_ok.set(1);
+                publish.send_replace(Some(conf));
+            }
+            Err(error) => {
+                tracing::error!(path = %path.display(), %error, "bad configuration; the last good one stays");
+                health.conf(Some(format!("{}: {error}", path.display())));
+                metrics.config_ok.set(0);
+                metrics.config_errors.inc();
+            }
+        }
+    }
+}
+
+/// Watches the directory, not the file: mounted ConfigMaps change by swapping a symbolic link beside it.
+fn watch_directory(
+    path: &Path,
+    nudge: mpsc::Sender<()>,
+) -> notify::Result<notify::RecommendedWatcher> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        // A full channel means that a reading is due anyway.
+        if event.is_ok_and(|event| !event.kind.is_access()) {
+            let _ = nudge.try_send(());
+        }
+    })?;
+    watcher.watch(directory, RecursiveMode::NonRecursive)?;
+    Ok(watcher)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "actions: \"enqueue, allocate\"\ntiers:\n- plugins:\n  - name: gang\n";
+
+    #[test]
+    fn names_and_files_are_told_apart() {
+        assert!(load("builtin").error.is_none() && load("builtin").path.is_none());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("volcano-scheduler.conf");
+        std::fs::write(&path, GOOD).unwrap();
+        let loaded = load(path.to_str().unwrap());
+        assert_eq!(
+            (loaded.error, loaded.conf.actions),
+            (None, vec!["enqueue".to_owned(), "allocate".to_owned()])
+        );
+    }
+
+    #[test]
+    fn without_a_usable_file_the_built_in_configuration_is_used_and_the_reason_is_kept() {
+        let missing = load("/nowhere/at/all.conf");
+        assert_eq!(missing.conf.actions, SchedulerConf::builtin().actions);
+        assert!(missing.error.unwrap().starts_with("/nowhere/at/all.conf: "));
+        assert_eq!(load("").error.unwrap(), "no --scheduler-conf is given");
+    }
+
+    #[tokio::test]
+    async fn a_bad_file_is_reported_and_good_content_is_published() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("conf");
+        std::fs::write(&path, GOOD).unwrap();
+        let health = Arc::new(Health::new(Duration::from_secs(1), None));
+        let metrics: Arc<Metrics> = Arc::default();
+        let (publish, mut published) = watch::channel(None);
+        let task = tokio::spawn(watch_file(path.clone(), publish, health.clone(), metrics.clone()));
+        while metrics.config_ok.get() != 1 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        std::fs::write(&path, "actions: [").unwrap();
+        while metrics.config_ok.get() != 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(health.verbose().contains("last good one in use"));
+        assert!(!published.has_changed().unwrap());
+        std::fs::write(&path, GOOD.replace(", allocate", "")).unwrap();
+        published.changed().await.unwrap();
+        let conf = published.borrow_and_update().clone().unwrap();
+        assert_eq!(conf.actions, ["enqueue"]);
+        task.abort();
+    }
+}

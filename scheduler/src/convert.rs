@@ -1,0 +1,187 @@
+//! Objects of which there are few (PodGroups, queues, classes, volumes, namespaces) from JSON values to the
+//! core's event structs. Odd numbers are clamped, odd phases count as absent, wrong types and malformed
+//! quantities are a [`DecodeError`] that names the field; nothing panics.
+
+mod field;
+
+use serde_json::Value;
+use tephra_core::event::{
+    Event, GroupCondition, NamespaceObject, ObjectKey, PodGroupObject, PodGroupPhase,
+    PodGroupStatus, PriorityClassObject, QueueObject, QueueState, VolumeClaimObject, VolumeObject,
+};
+
+use crate::decode::{self, DecodeError, Names, NodeSelectorView, clamp};
+use field::Object;
+
+/// Reads any object that matters to scheduling by its `kind`; `None` for kinds that do not. For scenario files
+/// and benches, which have one list of mixed objects.
+///
+/// # Errors
+/// When an object of a known kind cannot be read.
+pub fn object(value: &Value, names: &Names) -> Result<Option<Event>, DecodeError> {
+    let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let bytes = || value.to_string().into_bytes();
+    Ok(Some(match kind {
+        "Pod" => Event::Pod(decode::pod(&bytes(), names)?),
+        "Node" => Event::Node(decode::node(&bytes())?),
+        "PodGroup" => Event::PodGroup(pod_group(value)?),
+        "Queue" => Event::Queue(queue(value)?),
+        "PriorityClass" => Event::PriorityClass(priority_class(value)?),
+        "Namespace" => Event::Namespace(namespace(value)?),
+        "PersistentVolumeClaim" => Event::VolumeClaim(volume_claim(value)?),
+        "PersistentVolume" => Event::Volume(volume(value)?),
+        _ => return Ok(None),
+    }))
+}
+
+/// A PodGroup (`scheduling.volcano.sh/v1beta1`).
+///
+/// # Errors
+/// When a field has the wrong type or a quantity is malformed.
+pub fn pod_group(value: &Value) -> Result<PodGroupObject, DecodeError> {
+    let object = Object::new("PodGroup", value)?;
+    let mut min_task_member: Vec<(String, i32)> = object
+        .entries("spec.minTaskMember")?
+        .into_iter()
+        .map(|(role, count)| Ok((role, object.number(&count, "spec.minTaskMember")?.max(0))))
+        .collect::<Result<_, DecodeError>>()?;
+    min_task_member.sort();
+    let present = |path: &str| object.get(path).is_some_and(|value| !is_empty(value));
+    Ok(PodGroupObject {
+        key: object.key(),
+        uid: object.text("metadata.uid")?,
+        created_ms: object.time("metadata.creationTimestamp")?,
+        queue: object.text("spec.queue")?,
+        min_member: object.int("spec.minMember")?.unwrap_or(0).max(0),
+        min_task_member,
+        min_resources: object.amounts("spec.minResources")?,
+        priority_class: object.text("spec.priorityClassName")?,
+        has_topology: present("spec.networkTopology") || present("spec.subGroupPolicy"),
+        annotations: object.labels("metadata.annotations")?,
+        labels: object.labels("metadata.labels")?,
+        status: pod_group_status(&object)?,
+    })
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}
+
+fn pod_group_status(object: &Object<'_>) -> Result<PodGroupStatus, DecodeError> {
+    let conditions = object.items("status.conditions")?;
+    Ok(PodGroupStatus {
+        phase: PodGroupPhase::parse(&object.text("status.phase")?),
+        conditions: conditions.iter().map(condition).collect::<Result<_, _>>()?,
+        running: object.int("status.running")?.unwrap_or(0),
+        succeeded: object.int("status.succeeded")?.unwrap_or(0),
+        failed: object.int("status.failed")?.unwrap_or(0),
+    })
+}
+
+fn condition(object: &Object<'_>) -> Result<GroupCondition, DecodeError> {
+    Ok(GroupCondition {
+        kind: object.text("type")?,
+        status: object.text("status")? == "True",
+        transition_id: object.text("transitionID")?,
+        since_ms: object.time("lastTransitionTime")?,
+        reason: object.text("reason")?,
+        message: object.text("message")?,
+    })
+}
+
+/// A Queue (`scheduling.volcano.sh/v1beta1`).
+///
+/// # Errors
+/// When a field has the wrong type or a quantity is malformed.
+pub fn queue(value: &Value) -> Result<QueueObject, DecodeError> {
+    let object = Object::new("Queue", value)?;
+    Ok(QueueObject {
+        name: object.key().name,
+        uid: object.text("metadata.uid")?,
+        created_ms: object.time("metadata.creationTimestamp")?,
+        weight: object.int("spec.weight")?.unwrap_or(1).max(1),
+        priority: object.int("spec.priority")?.unwrap_or(0),
+        parent: object.text("spec.parent")?,
+        capability: object.amounts("spec.capability")?,
+        deserved: object.amounts("spec.deserved")?,
+        guarantee: object.amounts("spec.guarantee.resource")?,
+        reclaimable: object.flag("spec.reclaimable")?.unwrap_or(true),
+        fifo: object.text("spec.dequeueStrategy")? == "fifo",
+        state: match object.text("status.state")?.as_str() {
+            "Open" => QueueState::Open,
+            "Closed" => QueueState::Closed,
+            "Closing" => QueueState::Closing,
+            _ => QueueState::Unknown,
+        },
+        allocated: object.amounts("status.allocated")?.unwrap_or_default(),
+        annotations: object.labels("metadata.annotations")?,
+    })
+}
+
+/// A PriorityClass.
+///
+/// # Errors
+/// When a field has the wrong type.
+pub fn priority_class(value: &Value) -> Result<PriorityClassObject, DecodeError> {
+    let object = Object::new("PriorityClass", value)?;
+    Ok(PriorityClassObject {
+        name: object.key().name,
+        value: object.int("value")?.unwrap_or(0),
+        global_default: object.flag("globalDefault")?.unwrap_or(false),
+    })
+}
+
+/// A Namespace.
+///
+/// # Errors
+/// When a field has the wrong type.
+pub fn namespace(value: &Value) -> Result<NamespaceObject, DecodeError> {
+    let object = Object::new("Namespace", value)?;
+    Ok(NamespaceObject { name: object.key().name, labels: object.labels("metadata.labels")? })
+}
+
+/// A PersistentVolumeClaim. It counts as bound only in phase `Bound` with a volume name.
+///
+/// # Errors
+/// When a field has the wrong type.
+pub fn volume_claim(value: &Value) -> Result<VolumeClaimObject, DecodeError> {
+    let object = Object::new("PersistentVolumeClaim", value)?;
+    let volume = object.text("spec.volumeName")?;
+    let bound = object.text("status.phase")? == "Bound" && !volume.is_empty();
+    Ok(VolumeClaimObject {
+        key: object.key(),
+        volume: bound.then_some(volume),
+        deleting: object.get("metadata.deletionTimestamp").is_some(),
+    })
+}
+
+/// A PersistentVolume.
+///
+/// # Errors
+/// When a field has the wrong type.
+pub fn volume(value: &Value) -> Result<VolumeObject, DecodeError> {
+    let object = Object::new("PersistentVolume", value)?;
+    let node_terms = match object.get("spec.nodeAffinity.required") {
+        None => Vec::new(),
+        Some(required) => {
+            let text = required.to_string();
+            let selector: NodeSelectorView<'_> = serde_json::from_str(&text).map_err(|error| {
+                object.error("spec.nodeAffinity.required", required, error.to_string())
+            })?;
+            selector.terms()
+        }
+    };
+    Ok(VolumeObject { name: object.key().name, node_terms })
+}
+
+/// Key of a namespaced object; objects in files may leave the namespace out.
+fn default_key(namespace: &str, name: &str) -> ObjectKey {
+    ObjectKey::new(if namespace.is_empty() { "default" } else { namespace }, name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Odd objects: none panics, each is read or named.
+
+use serde_json::json;
+
+use super::*;
+
+fn group(spec: Value, status: Value) -> Value {
+    json!({
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "ns", "uid": "u",
+                     "creationTimestamp": "2026-12-02T00:00:00Z"},
+        "spec": spec, "status": status,
+    })
+}
+
+#[test]
+fn a_pod_group_is_read_with_spec_and_status() {
+    let value = group(
+        json!({"minMember": 3, "queue": "q", "priorityClassName": "high",
+               "minTaskMember": {"b": 1, "a": 2}, "minResources": {"cpu": "1500m", "memory": "1Gi"}}),
+        json!({"phase": "Inqueue", "running": 2, "conditions": [
+            {"type": "Unschedulable", "status": "True", "transitionID": "t", "reason": "r",
+             "message": "m", "lastTransitionTime": "1970-01-01T00:00:02Z"}]}),
+    );
+    let group = pod_group(&value).unwrap();
+    assert_eq!(group.key, ObjectKey::new("ns", "g"));
+    assert_eq!((group.min_member, group.queue.as_str()), (3, "q"));
+    assert_eq!(group.min_task_member, [("a".to_owned(), 2), ("b".to_owned(), 1)]);
+    assert_eq!(
+        group.min_resources,
+        Some(vec![("cpu".to_owned(), 1500), ("memory".to_owned(), 1 << 30)])
+    );
+    assert_eq!((group.status.phase, group.status.running), (PodGroupPhase::Inqueue, 2));
+    assert_eq!(group.status.conditions[0].since_ms, 2_000);
+    assert!(!group.has_topology);
+}
+
+#[test]
+fn extreme_and_negative_member_counts_and_odd_phases_are_clamped() {
+    for (given, read) in [
+        (json!(0), 0),
+        (json!(-5), 0),
+        (json!(i32::MAX), i32::MAX),
+        (json!(i64::MAX), i32::MAX),
+        (json!(1e300), i32::MAX),
+        (json!(3.0), 3),
+        (Value::Null, 0),
+    ] {
+        let value = group(json!({"minMember": given}), json!({"phase": "Odd", "running": -1}));
+        let group = pod_group(&value).unwrap();
+        assert_eq!((group.min_member, group.status.phase), (read, PodGroupPhase::Pending));
+    }
+}
+
+#[test]
+fn wrong_types_and_malformed_quantities_name_object_field_and_value() {
+    let cases = [
+        (json!({"minMember": "3"}), "PodGroup ns/g: spec.minMember: is no whole number, got \"3\""),
+        (json!({"queue": 7}), "PodGroup ns/g: spec.queue: is no string, got 7"),
+        (json!({"minTaskMember": [1]}), "PodGroup ns/g: spec.minTaskMember: is no map, got [1]"),
+        (
+            json!({"minResources": {"cpu": -1}}),
+            "PodGroup ns/g: spec.minResources.cpu: is negative, got -1",
+        ),
+    ];
+    for (spec, expected) in cases {
+        assert_eq!(pod_group(&group(spec, Value::Null)).unwrap_err().to_string(), expected);
+    }
+    let malformed = group(json!({"minResources": {"memory": "1Gib"}}), Value::Null);
+    let error = pod_group(&malformed).unwrap_err();
+    assert_eq!(
+        (error.path.as_str(), error.value.as_str()),
+        ("spec.minResources.memory", "\"1Gib\"")
+    );
+}
+
+#[test]
+fn an_object_without_name_or_of_another_type_is_refused() {
+    assert_eq!(pod_group(&json!([])).unwrap_err().path, ".");
+    assert_eq!(queue(&json!({"metadata": {}})).unwrap_err().path, "metadata.name");
+}
+
+#[test]
+fn queue_defaults_are_weight_one_and_reclaimable() {
+    let queue_of = |spec: Value| queue(&json!({"metadata": {"name": "q"}, "spec": spec})).unwrap();
+    let plain = queue_of(Value::Null);
+    assert_eq!((plain.weight, plain.reclaimable, plain.fifo), (1, true, false));
+    assert_eq!(plain.state, QueueState::Unknown);
+    assert_eq!(queue_of(json!({"weight": -4})).weight, 1);
+    let full = queue_of(json!({"reclaimable": false, "dequeueStrategy": "fifo", "parent": "root",
+                               "guarantee": {"resource": {"cpu": 2}}}));
+    assert_eq!((full.reclaimable, full.fifo, full.parent.as_str()), (false, true, "root"));
+    assert_eq!(full.guarantee, Some(vec![("cpu".to_owned(), 2_000)]));
+}
+
+#[test]
+fn a_claim_counts_as_bound_only_in_phase_bound() {
+    let claim = |phase: &str| {
+        let value = json!({"metadata": {"name": "c", "namespace": "ns"},
+                           "spec": {"volumeName": "v"}, "status": {"phase": phase}});
+        volume_claim(&value).unwrap().volume
+    };
+    assert_eq!(claim("Bound"), Some("v".to_owned()));
+    assert_eq!(claim("Pending"), None);
+}
+
+#[test]
+fn a_volume_reads_its_node_affinity() {
+    let value = json!({"metadata": {"name": "v"}, "spec": {"nodeAffinity": {"required": {
+        "nodeSelectorTerms": [{"matchExpressions": [
+            {"key": "zone", "operator": "In", "values": ["a"]}]}]}}}});
+    let volume = volume(&value).unwrap();
+    assert_eq!(volume.node_terms[0].expressions[0].key, "zone");
+}
+
+#[test]
+fn objects_are_told_apart_by_kind_and_unknown_kinds_do_not_matter() {
+    let names = Names::any();
+    let value = json!({"kind": "ConfigMap", "metadata": {"name": "x"}});
+    assert!(object(&value, &names).unwrap().is_none());
+    let value = json!({"kind": "PriorityClass", "metadata": {"name": "p"}, "value": 5});
+    assert!(matches!(object(&value, &names).unwrap(),
+        Some(Event::PriorityClass(class)) if class.value == 5));
+}

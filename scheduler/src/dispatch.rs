@@ -1,0 +1,172 @@
+//! Hands the decisions of a session to those who carry them out, and remembers the little that writing them
+//! needs: which pods carry a `PodScheduled=False` condition already, which keys a queue has stored.
+
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use tephra_api::clock::Clock;
+use tephra_core::decision::{Decision, GangBind, Notice, NoticeKind, PodRef};
+use tephra_core::event::{Amounts, Event, ObjectKey};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::bind::Bind;
+use crate::decode::DecodeError;
+use crate::evict::Evict;
+use crate::status::body::rfc3339;
+use crate::status::{Message, StatusWrite};
+
+/// Reason of the event on an object that cannot be read.
+const INVALID_OBJECT: &str = "InvalidObject";
+/// Unreadable objects remembered, so that each is logged once.
+const REMEMBERED: usize = 1024;
+
+/// Ways to everyone who writes.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    pub(crate) binds: UnboundedSender<Vec<Bind>>,
+    pub(crate) evictions: UnboundedSender<Evict>,
+    pub(crate) statuses: UnboundedSender<Message>,
+    pub(crate) notices: UnboundedSender<Notice>,
+}
+
+/// Turns decisions into work.
+pub(crate) struct Dispatcher {
+    outbox: Outbox,
+    clock: Arc<dyn Clock>,
+    component: String,
+    /// Uids of pending pods with a condition `PodScheduled=False`.
+    marked: FxHashSet<String>,
+    /// Keys of `status.allocated` as stored, by queue.
+    stored: FxHashMap<String, Vec<String>>,
+    rejected: FxHashSet<String>,
+}
+
+impl Dispatcher {
+    pub(crate) fn new(outbox: Outbox, clock: Arc<dyn Clock>, component: String) -> Self {
+        Self {
+            outbox,
+            clock,
+            component,
+            marked: FxHashSet::default(),
+            stored: FxHashMap::default(),
+            rejected: FxHashSet::default(),
+        }
+    }
+
+    /// Takes note of an event before the core sees it.
+    pub(crate) fn observe(&mut self, event: &Event) {
+        match event {
+            Event::Pod(pod) if pod.ours => {
+                if pod.node.is_none() && pod.scheduled_condition.is_some() {
+                    self.marked.insert(pod.uid.clone());
+                } else {
+                    self.marked.remove(&pod.uid);
+                }
+            }
+            Event::PodDeleted(uid) if self.marked.remove(uid) => {
+                self.send(Message::Forget(uid.clone()));
+            }
+            Event::Queue(queue) => {
+                self.stored.insert(queue.name.clone(), names(&queue.allocated));
+            }
+            Event::QueueDeleted(name) => {
+                self.stored.remove(name);
+            }
+            _ => {}
+        }
+    }
+
+    /// Carries out one decision. Nothing waits here: the writers queue.
+    pub(crate) fn carry_out(&mut self, decision: Decision) {
+        match decision {
+            Decision::Bind(gang) => self.bind(gang),
+            Decision::Evict { pod, reason } => self.evict(pod, reason),
+            Decision::PodGroupStatus { group, uid, status } => {
+                self.send(Message::Write(StatusWrite::PodGroup { group, uid, status }));
+            }
+            Decision::QueueAllocated { queue, allocated } => self.queue(queue, allocated),
+            Decision::PodCondition { pod, reason, message, nominated } => {
+                let new = self.marked.insert(pod.uid.to_string());
+                let since = new.then(|| rfc3339(self.clock.now_ms()));
+                let nominated = nominated.map(|node| node.to_string());
+                let write = StatusWrite::Pod { pod, reason, message, nominated, since };
+                self.send(Message::Write(write));
+            }
+            Decision::Notice(notice) => self.notice(notice),
+        }
+    }
+
+    /// Logs an object that could not be read, once, and tells its owner with an event.
+    pub(crate) fn reject(&mut self, error: &DecodeError) {
+        let text = error.to_string();
+        if self.rejected.len() >= REMEMBERED {
+            self.rejected.clear();
+        }
+        if !self.rejected.insert(text.clone()) {
+            return;
+        }
+        tracing::warn!(error = %text, "an object is skipped until it is mended");
+        let kind = match error.kind {
+            "Pod" => NoticeKind::Pod,
+            "PodGroup" => NoticeKind::PodGroup,
+            "Queue" => NoticeKind::Queue,
+            _ => return,
+        };
+        if error.name.is_empty() {
+            return;
+        }
+        self.notice(Notice {
+            kind,
+            object: ObjectKey::new(error.namespace.clone(), error.name.clone()),
+            uid: error.uid.clone(),
+            warning: true,
+            reason: INVALID_OBJECT,
+            message: format!("{}: {}, got {}", error.path, error.problem, error.value),
+        });
+    }
+
+    fn bind(&mut self, gang: GangBind) {
+        tracing::debug!(group = %gang.group, pods = gang.binds.len(), "binding");
+        let binds = gang.binds.into_iter().map(|(pod, node)| {
+            if self.marked.remove(&*pod.uid) {
+                let _ = self.outbox.statuses.send(Message::Forget(pod.uid.to_string()));
+            }
+            Bind { pod, node }
+        });
+        let binds: Vec<Bind> = binds.collect();
+        self.closed(self.outbox.binds.send(binds).is_err());
+    }
+
+    fn evict(&self, pod: PodRef, reason: &'static str) {
+        let now = rfc3339(self.clock.now_ms());
+        tracing::debug!(namespace = %pod.namespace, pod = %pod.name, reason, "evicting");
+        let evict = Evict { pod, now, component: self.component.clone() };
+        self.closed(self.outbox.evictions.send(evict).is_err());
+    }
+
+    fn queue(&mut self, queue: String, allocated: Amounts) {
+        let written = names(&allocated);
+        let before = self.stored.insert(queue.clone(), written.clone()).unwrap_or_default();
+        let stale = before.into_iter().filter(|name| !written.contains(name)).collect();
+        self.send(Message::Write(StatusWrite::Queue { queue, allocated, stale }));
+    }
+
+    fn notice(&self, notice: Notice) {
+        self.closed(self.outbox.notices.send(notice).is_err());
+    }
+
+    fn send(&self, message: Message) {
+        self.closed(self.outbox.statuses.send(message).is_err());
+    }
+
+    /// A writer has ended: the supervisor sees that, too, and ends the process.
+    fn closed(&self, closed: bool) {
+        if closed {
+            tracing::error!("a writer has ended; its work is lost");
+        }
+    }
+}
+
+fn names(amounts: &Amounts) -> Vec<String> {
+    amounts.iter().map(|(name, _)| name.clone()).collect()
+}

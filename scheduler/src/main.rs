@@ -1,0 +1,86 @@
+//! The `tephra-scheduler` binary: flags, logs, clients, signals; all else is in the library.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use tephra_api::clock::SystemClock;
+use tephra_scheduler::fence::Fence;
+use tephra_scheduler::flags::Flags;
+use tephra_scheduler::{Scheduler, client};
+use tephra_telemetry::logs::{self, LogOptions};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let flags = match Flags::parse_from_go(std::env::args_os()) {
+        Ok(flags) => flags,
+        Err(error) => {
+            // The terminal is gone when printing fails; the exit code still tells.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    if flags.version {
+        #[expect(clippy::print_stdout, reason = "the user asked for it")]
+        {
+            println!("tephra-scheduler {}", env!("CARGO_PKG_VERSION"));
+        }
+        return ExitCode::SUCCESS;
+    }
+    logs::init(LogOptions { verbosity: flags.v });
+    match run(&flags) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(error = format!("{error:#}"), "the scheduler ends");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(flags: &Flags) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let result = runtime.block_on(schedule(flags));
+    // A deposed leader must not wait for what it has left running.
+    runtime.shutdown_background();
+    result
+}
+
+async fn schedule(flags: &Flags) -> anyhow::Result<()> {
+    if !flags.without_effect.is_empty() {
+        tracing::warn!(flags = ?flags.without_effect, "flags without effect");
+    }
+    let options = flags.options()?;
+    let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let (kubeconfig, master) = (given(&flags.kubeconfig), given(&flags.master));
+    let config = client::config(kubeconfig.as_deref().map(Path::new), master.as_deref()).await?;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"), server = %config.cluster_url,
+        schedulers = ?options.scheduler_names, actions = ?options.conf.actions, "starting"
+    );
+    let fence = Fence::closed();
+    let scheduler =
+        Scheduler::new(client::unfenced(config.clone())?, options, Arc::new(SystemClock))
+            .with_writer(client::fenced(config, fence.clone())?, fence);
+    scheduler.run(stop_on_signal()?).await
+}
+
+/// Cancelled by the first SIGTERM or SIGINT.
+fn stop_on_signal() -> anyhow::Result<CancellationToken> {
+    let stop = CancellationToken::new();
+    let (mut terminate, mut interrupt) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let stopping = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping");
+        stopping.cancel();
+    });
+    Ok(stop)
+}

@@ -1,0 +1,275 @@
+//! The whole scheduler against the in-process API server, in virtual time: gangs are bound, faults of single
+//! requests are settled, and leadership moves without a write by the deposed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tephra_scheduler::lease::LeaseOptions;
+use tephra_scheduler::lease::step::Timings;
+use tephra_scheduler::{Scheduler, SchedulerOptions};
+use tephra_simulator::faults::{Fault, Faults, RequestInfo};
+use tephra_simulator::{ApiServer, ServerOptions, WriteRecord};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+struct Cluster {
+    server: ApiServer,
+    admin: kube::Client,
+}
+
+impl Cluster {
+    async fn with_nodes(count: usize) -> Self {
+        let server = ApiServer::new(ServerOptions::default());
+        let cluster = Self { admin: server.client_as("admin"), server };
+        cluster.create("/apis/scheduling.volcano.sh/v1beta1/queues", queue("default")).await;
+        for index in 0..count {
+            cluster.create("/api/v1/nodes", node(&format!("n{index}"))).await;
+        }
+        cluster
+    }
+
+    async fn create(&self, path: &str, body: Value) -> Value {
+        let request = http::Request::post(path)
+            .header("content-type", "application/json")
+            .body(body.to_string().into_bytes())
+            .unwrap();
+        self.admin.request(request).await.unwrap()
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        let request = http::Request::get(path).body(Vec::new()).unwrap();
+        self.admin.request(request).await.unwrap()
+    }
+
+    async fn gang(&self, name: &str, members: usize) {
+        let group = json!({
+            "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+            "metadata": {"name": name, "namespace": "team"},
+            "spec": {"minMember": members, "queue": "default",
+                     "minResources": {"cpu": members.to_string()}},
+            "status": {"phase": "Pending"},
+        });
+        self.create("/apis/scheduling.volcano.sh/v1beta1/namespaces/team/podgroups", group).await;
+        for index in 0..members {
+            let pod = json!({
+                "apiVersion": "v1", "kind": "Pod",
+                "metadata": {"name": format!("{name}-{index}"), "namespace": "team",
+                             "annotations": {"scheduling.k8s.io/group-name": name}},
+                "spec": {"schedulerName": "volcano", "containers": [
+                    {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]},
+            });
+            self.create("/api/v1/namespaces/team/pods", pod).await;
+        }
+    }
+
+    async fn bound(&self) -> usize {
+        let pods = self.get("/api/v1/pods").await;
+        let pods = pods["items"].as_array().unwrap();
+        pods.iter().filter(|pod| pod["spec"]["nodeName"].is_string()).count()
+    }
+
+    async fn until_bound(&self, wanted: usize) {
+        for _ in 0..2_400 {
+            if self.bound().await == wanted {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("only {} of {wanted} pods are bound", self.bound().await);
+    }
+
+    fn start(&self, identity: &str, lease: bool) -> Running {
+        let options = SchedulerOptions {
+            lease: lease.then(|| LeaseOptions {
+                namespace: "volcano-system".to_owned(),
+                name: "volcano".to_owned(),
+                identity: identity.to_owned(),
+                timings: Timings::default(),
+            }),
+            ..SchedulerOptions::default()
+        };
+        let client = self.server.client_as(identity);
+        let scheduler = Scheduler::new(client, options, self.server.clock());
+        let stop = CancellationToken::new();
+        Running { task: tokio::spawn(scheduler.run(stop.clone())), stop }
+    }
+
+    /// Binding requests, applied or not.
+    fn binds(&self) -> Vec<WriteRecord> {
+        let all = self.server.history().into_iter();
+        all.filter(|write| write.subresource == "binding").collect()
+    }
+}
+
+struct Running {
+    task: JoinHandle<anyhow::Result<()>>,
+    stop: CancellationToken,
+}
+
+impl Running {
+    async fn stop(self) {
+        self.stop.cancel();
+        self.task.await.unwrap().unwrap();
+    }
+}
+
+fn queue(name: &str) -> Value {
+    json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+           "metadata": {"name": name}, "spec": {"weight": 1, "reclaimable": true},
+           "status": {"state": "Open"}})
+}
+
+fn node(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
+           "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"},
+                      "capacity": {"cpu": "4", "memory": "8Gi", "pods": "110"}}})
+}
+
+/// Does one thing to the first binding request of each pod.
+struct FirstBind {
+    fault: Fault,
+    seen: std::collections::BTreeSet<String>,
+}
+
+impl FirstBind {
+    fn each(fault: Fault) -> Box<Self> {
+        Box::new(Self { fault, seen: Default::default() })
+    }
+}
+
+impl Faults for FirstBind {
+    fn on_request(&mut self, request: &RequestInfo<'_>) -> Fault {
+        let first = request.subresource == "binding" && self.seen.insert(request.name.to_owned());
+        if first { self.fault } else { Fault::None }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gang_is_bound_with_one_write_a_pod_and_a_larger_one_waits_with_a_condition() {
+    let cluster = Cluster::with_nodes(2).await;
+    cluster.gang("small", 4).await;
+    cluster.gang("large", 9).await;
+    let scheduler = cluster.start("a", false);
+    cluster.until_bound(4).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(cluster.bound().await, 4);
+    assert_eq!(cluster.binds().len(), 4);
+    let path = "/apis/scheduling.volcano.sh/v1beta1/namespaces/team/podgroups";
+    let large = cluster.get(&format!("{path}/large")).await;
+    let conditions = large["status"]["conditions"].to_string();
+    assert!(
+        conditions.contains("Unschedulable") || large["status"]["phase"] == "Pending",
+        "{large}"
+    );
+    let events = cluster.get("/api/v1/namespaces/team/events").await;
+    let told = events["items"].as_array().unwrap().iter();
+    let scheduled = told.filter(|event| event["reason"] == "Scheduled").count();
+    assert!(scheduled <= 1, "{events}");
+    scheduler.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_bind_is_decided_anew_and_no_pod_is_bound_twice() {
+    let cluster = Cluster::with_nodes(2).await;
+    cluster.server.set_faults(FirstBind::each(Fault::Reject(409, None)));
+    cluster.gang("g", 4).await;
+    let scheduler = cluster.start("a", false);
+    cluster.until_bound(4).await;
+    let applied = cluster.binds().into_iter().filter(WriteRecord::applied).count();
+    assert_eq!(applied, 4);
+    scheduler.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bind_whose_answer_was_lost_is_settled_by_a_read_and_not_sent_again() {
+    let cluster = Cluster::with_nodes(2).await;
+    cluster.server.set_faults(FirstBind::each(Fault::DropAfter));
+    cluster.gang("g", 4).await;
+    let scheduler = cluster.start("a", false);
+    cluster.until_bound(4).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(cluster.binds().len(), 4);
+    scheduler.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bind_that_never_reached_the_server_is_sent_again_to_the_same_node() {
+    let cluster = Cluster::with_nodes(2).await;
+    cluster.server.set_faults(FirstBind::each(Fault::DropBefore));
+    cluster.gang("g", 4).await;
+    let scheduler = cluster.start("a", false);
+    cluster.until_bound(4).await;
+    assert_eq!(cluster.binds().into_iter().filter(WriteRecord::applied).count(), 4);
+    scheduler.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_is_cut_off_ends_and_writes_nothing_after_its_successor_leads() {
+    let cluster = Cluster::with_nodes(4).await;
+    let first = cluster.start("a", true);
+    cluster.gang("one", 4).await;
+    cluster.until_bound(4).await;
+    let second = cluster.start("b", true);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(cluster.binds().iter().all(|bind| &*bind.identity == "a"));
+    cluster.server.kill("a");
+    cluster.gang("two", 4).await;
+    assert!(first.task.await.unwrap().unwrap_err().to_string().contains("lost the lease"));
+    cluster.server.revive("a");
+    cluster.until_bound(8).await;
+    let writes = cluster.server.history();
+    let taken = writes
+        .iter()
+        .find(|write| write.resource == "leases" && write.applied() && &*write.identity == "b")
+        .unwrap();
+    let late = writes.iter().filter(|write| write.seq > taken.seq && &*write.identity == "a");
+    assert_eq!(late.count(), 0);
+    second.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clean_end_hands_the_lease_over_at_once() {
+    let cluster = Cluster::with_nodes(2).await;
+    let first = cluster.start("a", true);
+    cluster.gang("one", 4).await;
+    cluster.until_bound(4).await;
+    first.stop().await;
+    let lease = "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases/volcano";
+    assert_eq!(cluster.get(lease).await["spec"]["holderIdentity"].as_str().unwrap_or(""), "");
+    let start = tokio::time::Instant::now();
+    let second = cluster.start("b", true);
+    cluster.gang("two", 4).await;
+    cluster.until_bound(8).await;
+    assert!(start.elapsed() < Duration::from_secs(5));
+    second.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scheduler_restarted_at_any_moment_completes_the_gang() {
+    for writes in 1..8 {
+        let cluster = Cluster::with_nodes(2).await;
+        cluster.gang("g", 4).await;
+        cluster.server.crash_after_write("a", writes);
+        let first = cluster.start("a", false);
+        let died = tokio::time::timeout(Duration::from_secs(30), cluster.server.crashed("a")).await;
+        first.task.abort();
+        let second = cluster.start("b", false);
+        cluster.until_bound(4).await;
+        let applied = cluster.binds().into_iter().filter(WriteRecord::applied).count();
+        assert_eq!(applied, 4, "crash after write {writes} (happened: {})", died.is_ok());
+        second.stop().await;
+    }
+}
+
+#[test]
+fn the_scheduler_and_its_future_can_move_between_threads() {
+    fn assert_send<T: Send>(_: &T) {}
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let _guard = runtime.enter();
+    let server = ApiServer::new(ServerOptions::default());
+    let scheduler =
+        Scheduler::new(server.client(), SchedulerOptions::default(), Arc::clone(&server.clock()));
+    assert_send(&scheduler);
+    assert_send(&scheduler.run(CancellationToken::new()));
+}

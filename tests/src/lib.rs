@@ -1,0 +1,3 @@
+//! Suites that need more than one crate: conformance corpora, the control plane rig, fault simulation.
+
+pub mod conformance;
