@@ -205,8 +205,7 @@ impl Flags {
     ) -> Result<Flags, Box<clap::Error>> {
         let matches = Flags::command().try_get_matches_from(go_flags::normalize(arguments))?;
         let mut flags = Flags::from_arg_matches(&matches)?;
-        let effective: Vec<String> =
-            EFFECTIVE.iter().map(|id| (*id).to_owned()).collect();
+        let effective: Vec<String> = EFFECTIVE.iter().map(|id| (*id).to_owned()).collect();
         flags.given = matches
             .ids()
             .map(|id| id.as_str().to_owned())
@@ -217,6 +216,7 @@ impl Flags {
             })
             .map(|id| format!("--{}", id.replace('_', "-")))
             .collect();
+        flags.given.sort();
         Ok(flags)
     }
 
@@ -242,6 +242,7 @@ impl Flags {
             pod_group_workers: self.worker_threads_for_podgroup.into(),
             queue_workers: self.worker_threads_for_queue.into(),
             max_requeues: self.max_requeue_num,
+            relist_period: ControllerOptions::default().relist_period,
             healthz_address: self.enable_healthz.then(|| self.healthz_address.clone()),
         }
     }
@@ -285,23 +286,12 @@ mod tests {
     #[test]
     fn the_flags_of_volcanos_chart_are_understood() {
         let flags = parse(&[
-            "--logtostderr",
-            "--enable-healthz=true",
-            "--enable-metrics=true",
-            "--leader-elect=false",
-            "--kube-api-qps=50",
-            "--worker-threads-for-gc=5",
-            "--feature-gates=WorkLoadSupport=false,VolcanoJobSupport=true",
-            "-v=4",
-            "2>&1",
-        ]);
-        // The shell redirection is part of the chart's container command, not of the arguments.
-        assert_eq!(flags.unwrap_err().kind(), clap::error::ErrorKind::UnknownArgument);
-        let flags = parse(&[
             "-logtostderr",
             "--enable_healthz=true",
             "--enable-metrics=true",
             "--leader-elect=false",
+            "--kube-api-qps=50",
+            "--worker-threads-for-gc=5",
             "--feature-gates=WorkLoadSupport=false,VolcanoJobSupport=true",
             "-v=4",
         ])
@@ -310,7 +300,10 @@ mod tests {
         assert!(!flags.options().workload_support);
         assert!(!flags.leader_elect());
         assert_eq!(flags.verbosity, 4);
-        assert_eq!(flags.without_effect(), ["--enable-metrics", "--logtostderr"]);
+        assert_eq!(
+            flags.without_effect(),
+            ["--enable-metrics", "--kube-api-qps", "--logtostderr", "--worker-threads-for-gc"]
+        );
     }
 
     #[test]

@@ -68,7 +68,8 @@ pub(crate) async fn serve(
     readiness: Readiness,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
-    let listener = bind(address).await.with_context(|| format!("health endpoints on `{address}`"))?;
+    let listener =
+        bind(address).await.with_context(|| format!("health endpoints on `{address}`"))?;
     axum::serve(listener, routes(readiness))
         .with_graceful_shutdown(shutdown.cancelled_owned())
         .await

@@ -25,7 +25,9 @@ async fn main() -> anyhow::Result<ExitCode> {
     };
     logs::init(LogOptions { verbosity: flags.verbosity });
     if flags.leader_elect() {
-        warn!("leader election is not built yet: run one replica only (--leader-elect=false says so)");
+        warn!(
+            "leader election is not built yet: run one replica only (--leader-elect=false says so)"
+        );
     }
     if !flags.without_effect().is_empty() {
         warn!(flags = flags.without_effect().join(" "), "accepted without effect");

@@ -48,7 +48,7 @@ pub(crate) enum Change<V> {
 #[derive(Debug)]
 pub(crate) struct Mirror<V> {
     views: BTreeMap<Key, V>,
-    /// Keys seen in the list that is arriving.
+    /// Keys of interest seen in the list that is arriving.
     listed: Option<BTreeSet<Key>>,
     synced: bool,
 }
@@ -72,10 +72,11 @@ impl<V: PartialEq> Mirror<V> {
                 Vec::new()
             }
             Event::InitApply(object) => {
-                if let Some(listed) = &mut self.listed {
-                    listed.insert(Key::of(&object));
+                let (key, view) = (Key::of(&object), view(object));
+                if let (Some(listed), Some(_)) = (&mut self.listed, &view) {
+                    listed.insert(key.clone());
                 }
-                self.set(Key::of(&object), view(object))
+                self.set(key, view)
             }
             Event::Apply(object) => self.set(Key::of(&object), view(object)),
             Event::Delete(object) => self.set(Key::of(&object), None),

@@ -1,5 +1,7 @@
 //! What can be set about the controllers, apart from how the process is started (`flags.rs`).
 
+use std::time::Duration;
+
 use crate::registry::Selection;
 
 /// Options of [`run`](crate::run). The defaults are those of Volcano's controller manager.
@@ -21,6 +23,8 @@ pub struct ControllerOptions {
     /// Failures in a row after which a warning event is written on the object; negative = never
     /// (`--max-requeue-num`). Unlike in Volcano the work is tried again after that, too.
     pub max_requeues: i32,
+    /// How often everything is listed anew, in case an event was lost on the way.
+    pub relist_period: Duration,
     /// Address of the health endpoints; none = not served (`--enable-healthz`, `--healthz-address`).
     pub healthz_address: Option<String>,
 }
@@ -35,6 +39,7 @@ impl Default for ControllerOptions {
             pod_group_workers: 5,
             queue_workers: 5,
             max_requeues: 15,
+            relist_period: Duration::from_secs(30 * 60),
             healthz_address: None,
         }
     }

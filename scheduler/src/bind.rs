@@ -12,6 +12,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use tephra_core::decision::PodRef;
 use tephra_core::event::Event;
+use tephra_core::planted::{Bug, planted};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -92,7 +93,9 @@ fn report(
                 namespace = %bind.pod.namespace, pod = %bind.pod.name, node = %bind.node, %message,
                 "bind failed"
             );
-            // planted bug "dropped bind failure" goes here
+            if planted(Bug::DroppedBindFailure) {
+                return;
+            }
             Event::BindFailed { uid, message }
         }
         Outcome::Abandoned => {

@@ -59,7 +59,7 @@ fn unusable(path: PathBuf, error: String) -> Loaded {
 }
 
 fn parse(text: &str) -> Result<SchedulerConf, String> {
-    SchedulerConf::parse(text, &tephra_core::registry::action_names())
+    SchedulerConf::parse(text, tephra_core::registry::action_names())
         .map_err(|error| error.to_string())
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use tephra_api::clock::Clock;
+use tephra_api::reasons;
 use tephra_core::decision::{Decision, GangBind, Notice, NoticeKind, PodRef};
 use tephra_core::event::{Amounts, Event, ObjectKey};
 use tokio::sync::mpsc::UnboundedSender;
@@ -15,8 +16,6 @@ use crate::evict::Evict;
 use crate::status::body::rfc3339;
 use crate::status::{Message, StatusWrite};
 
-/// Reason of the event on an object that cannot be read.
-const INVALID_OBJECT: &str = "InvalidObject";
 /// Unreadable objects remembered, so that each is logged once.
 const REMEMBERED: usize = 1024;
 
@@ -120,7 +119,7 @@ impl Dispatcher {
             object: ObjectKey::new(error.namespace.clone(), error.name.clone()),
             uid: error.uid.clone(),
             warning: true,
-            reason: INVALID_OBJECT,
+            reason: reasons::INVALID_OBJECT,
             message: format!("{}: {}, got {}", error.path, error.problem, error.value),
         });
     }

@@ -167,6 +167,7 @@ mod tests {
     use crate::fence::Fence;
     use crate::scripted::{Answer, Script};
 
+    #[derive(Debug)]
     struct Fixed;
     impl Clock for Fixed {
         fn now_ms(&self) -> i64 {

@@ -19,22 +19,23 @@ struct Cluster {
 }
 
 impl Cluster {
-    async fn with_nodes(count: usize) -> Self {
+    fn with_nodes(count: usize) -> Self {
         let server = ApiServer::new(ServerOptions::default());
         let cluster = Self { admin: server.client_as("admin"), server };
-        cluster.create("/apis/scheduling.volcano.sh/v1beta1/queues", queue("default")).await;
+        for crd in tephra_api::scheduling::crds() {
+            cluster.create(serde_json::to_value(crd).unwrap());
+        }
+        cluster.create(json!({"apiVersion": "v1", "kind": "Namespace",
+                              "metadata": {"name": "volcano-system"}}));
+        cluster.create(queue("default"));
         for index in 0..count {
-            cluster.create("/api/v1/nodes", node(&format!("n{index}"))).await;
+            cluster.create(node(&format!("n{index}")));
         }
         cluster
     }
 
-    async fn create(&self, path: &str, body: Value) -> Value {
-        let request = http::Request::post(path)
-            .header("content-type", "application/json")
-            .body(body.to_string().into_bytes())
-            .unwrap();
-        self.admin.request(request).await.unwrap()
+    fn create(&self, object: Value) {
+        self.server.create_value(object).unwrap();
     }
 
     async fn get(&self, path: &str) -> Value {
@@ -42,7 +43,7 @@ impl Cluster {
         self.admin.request(request).await.unwrap()
     }
 
-    async fn gang(&self, name: &str, members: usize) {
+    fn gang(&self, name: &str, members: usize) {
         let group = json!({
             "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
             "metadata": {"name": name, "namespace": "team"},
@@ -50,7 +51,7 @@ impl Cluster {
                      "minResources": {"cpu": members.to_string()}},
             "status": {"phase": "Pending"},
         });
-        self.create("/apis/scheduling.volcano.sh/v1beta1/namespaces/team/podgroups", group).await;
+        self.create(group);
         for index in 0..members {
             let pod = json!({
                 "apiVersion": "v1", "kind": "Pod",
@@ -59,7 +60,7 @@ impl Cluster {
                 "spec": {"schedulerName": "volcano", "containers": [
                     {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]},
             });
-            self.create("/api/v1/namespaces/team/pods", pod).await;
+            self.create(pod);
         }
     }
 
@@ -147,9 +148,9 @@ impl Faults for FirstBind {
 
 #[tokio::test(start_paused = true)]
 async fn a_gang_is_bound_with_one_write_a_pod_and_a_larger_one_waits_with_a_condition() {
-    let cluster = Cluster::with_nodes(2).await;
-    cluster.gang("small", 4).await;
-    cluster.gang("large", 9).await;
+    let cluster = Cluster::with_nodes(2);
+    cluster.gang("small", 4);
+    cluster.gang("large", 9);
     let scheduler = cluster.start("a", false);
     cluster.until_bound(4).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
@@ -171,9 +172,9 @@ async fn a_gang_is_bound_with_one_write_a_pod_and_a_larger_one_waits_with_a_cond
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_bind_is_decided_anew_and_no_pod_is_bound_twice() {
-    let cluster = Cluster::with_nodes(2).await;
+    let cluster = Cluster::with_nodes(2);
     cluster.server.set_faults(FirstBind::each(Fault::Reject(409, None)));
-    cluster.gang("g", 4).await;
+    cluster.gang("g", 4);
     let scheduler = cluster.start("a", false);
     cluster.until_bound(4).await;
     let applied = cluster.binds().into_iter().filter(WriteRecord::applied).count();
@@ -183,9 +184,9 @@ async fn a_refused_bind_is_decided_anew_and_no_pod_is_bound_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn a_bind_whose_answer_was_lost_is_settled_by_a_read_and_not_sent_again() {
-    let cluster = Cluster::with_nodes(2).await;
+    let cluster = Cluster::with_nodes(2);
     cluster.server.set_faults(FirstBind::each(Fault::DropAfter));
-    cluster.gang("g", 4).await;
+    cluster.gang("g", 4);
     let scheduler = cluster.start("a", false);
     cluster.until_bound(4).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -195,9 +196,9 @@ async fn a_bind_whose_answer_was_lost_is_settled_by_a_read_and_not_sent_again() 
 
 #[tokio::test(start_paused = true)]
 async fn a_bind_that_never_reached_the_server_is_sent_again_to_the_same_node() {
-    let cluster = Cluster::with_nodes(2).await;
+    let cluster = Cluster::with_nodes(2);
     cluster.server.set_faults(FirstBind::each(Fault::DropBefore));
-    cluster.gang("g", 4).await;
+    cluster.gang("g", 4);
     let scheduler = cluster.start("a", false);
     cluster.until_bound(4).await;
     assert_eq!(cluster.binds().into_iter().filter(WriteRecord::applied).count(), 4);
@@ -206,15 +207,15 @@ async fn a_bind_that_never_reached_the_server_is_sent_again_to_the_same_node() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_is_cut_off_ends_and_writes_nothing_after_its_successor_leads() {
-    let cluster = Cluster::with_nodes(4).await;
+    let cluster = Cluster::with_nodes(4);
     let first = cluster.start("a", true);
-    cluster.gang("one", 4).await;
+    cluster.gang("one", 4);
     cluster.until_bound(4).await;
     let second = cluster.start("b", true);
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert!(cluster.binds().iter().all(|bind| &*bind.identity == "a"));
     cluster.server.kill("a");
-    cluster.gang("two", 4).await;
+    cluster.gang("two", 4);
     assert!(first.task.await.unwrap().unwrap_err().to_string().contains("lost the lease"));
     cluster.server.revive("a");
     cluster.until_bound(8).await;
@@ -230,16 +231,16 @@ async fn a_leader_that_is_cut_off_ends_and_writes_nothing_after_its_successor_le
 
 #[tokio::test(start_paused = true)]
 async fn a_clean_end_hands_the_lease_over_at_once() {
-    let cluster = Cluster::with_nodes(2).await;
+    let cluster = Cluster::with_nodes(2);
     let first = cluster.start("a", true);
-    cluster.gang("one", 4).await;
+    cluster.gang("one", 4);
     cluster.until_bound(4).await;
     first.stop().await;
     let lease = "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases/volcano";
     assert_eq!(cluster.get(lease).await["spec"]["holderIdentity"].as_str().unwrap_or(""), "");
     let start = tokio::time::Instant::now();
     let second = cluster.start("b", true);
-    cluster.gang("two", 4).await;
+    cluster.gang("two", 4);
     cluster.until_bound(8).await;
     assert!(start.elapsed() < Duration::from_secs(5));
     second.stop().await;
@@ -248,8 +249,8 @@ async fn a_clean_end_hands_the_lease_over_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_scheduler_restarted_at_any_moment_completes_the_gang() {
     for writes in 1..8 {
-        let cluster = Cluster::with_nodes(2).await;
-        cluster.gang("g", 4).await;
+        let cluster = Cluster::with_nodes(2);
+        cluster.gang("g", 4);
         cluster.server.crash_after_write("a", writes);
         let first = cluster.start("a", false);
         let died = tokio::time::timeout(Duration::from_secs(30), cluster.server.crashed("a")).await;

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/*SHIM*/ pub trait Clock: Send + Sync { fn now_ms(&self) -> i64; }
+pub use tephra_api::clock::Clock;
 use tokio::time::Instant;
 
 /// A fixed start for simulations: 2026-01-01T00:00:00Z in Unix milliseconds.

@@ -15,7 +15,7 @@ use crate::handler::render::{self, Shape};
 use crate::handler::watch::{WatchBody, Watcher};
 use crate::handler::write::{self, Part};
 use crate::handler::{discovery, openapi, read, scale, subresource};
-use crate::history::{SERVER_IDENTITY, WriteRecord};
+use crate::history::{FIXTURE_IDENTITY, SERVER_IDENTITY, WriteRecord};
 use crate::request::{Query, ResourcePath, Target, is_write};
 use crate::resource::Route;
 use crate::selector::Selector;
@@ -484,6 +484,39 @@ fn record(
             after: Some(Arc::clone(&object.value)),
         });
     }
+}
+
+/// Puts a write that came past HTTP into the history.
+pub(crate) fn record_fixture(
+    state: &mut State,
+    cx: &mut Context,
+    verb: &'static str,
+    route: &Route,
+    object: &Stored,
+    body: Arc<Value>,
+) {
+    let path = ResourcePath {
+        group: route.ty.group.clone(),
+        version: route.version().name.clone(),
+        plural: route.ty.plural.clone(),
+        namespace: object.namespace().to_owned(),
+        name: object.name().to_owned(),
+        subresource: String::new(),
+    };
+    let asked = Asked {
+        identity: &Arc::from(FIXTURE_IDENTITY),
+        life: 0,
+        verb,
+        path: &path,
+        query: &Query::default(),
+        content_type: "",
+        accept: "",
+        body: &Bytes::new(),
+        stale_by: 0,
+        reject: None,
+        loses_answer: false,
+    };
+    record(state, cx, &asked, (200, Some(object)), body, true);
 }
 
 /// Shows a stored object through a route, for helpers that hand values to tests.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::dispatch::shown;
+use crate::dispatch::{record_fixture, shown};
 use crate::handler::delete::{self, DeleteOptions};
 use crate::handler::write::{self, Part};
 use crate::resource::Route;
@@ -54,6 +54,8 @@ impl ApiServer {
         }
         let name = meta_str(&object, "name").to_owned();
         let old = state.store.get(route.table, &key(&namespace, &name)).cloned();
+        let verb = if old.is_some() && replaces { "update" } else { "create" };
+        let body = Arc::new(if state.history.is_on() { object.clone() } else { Value::Null });
         let store = &mut state.store;
         let stored = match old {
             Some(_) if replaces => {
@@ -64,6 +66,7 @@ impl ApiServer {
             }
             _ => write::create(store, &mut cx, &route, &namespace, object)?,
         };
+        record_fixture(&mut state, &mut cx, verb, &route, &stored, body);
         Ok(shown(&route, &stored))
     }
 
@@ -101,7 +104,11 @@ impl ApiServer {
             DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
         let key = key(namespace, name);
         let (table, ty) = (route.table, &route.ty);
-        delete::delete_object(&mut state.store, &mut cx, table, ty, &key, &options).map(|_| ())
+        let deleted =
+            delete::delete_object(&mut state.store, &mut cx, table, ty, &key, &options)?;
+        let nothing = Arc::new(Value::Null);
+        record_fixture(&mut state, &mut cx, "delete", &route, &deleted.object, nothing);
+        Ok(())
     }
 }
 

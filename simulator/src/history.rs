@@ -8,6 +8,9 @@ use serde_json::Value;
 /// Who the server's own writes belong to (garbage collection, namespace deletion).
 pub const SERVER_IDENTITY: &str = "garbage-collector";
 
+/// Who objects belong to that tests and scenarios put into the server directly (`ApiServer::create_value`).
+pub const FIXTURE_IDENTITY: &str = "fixture";
+
 /// One write request and what came of it.
 #[derive(Debug, Clone)]
 pub struct WriteRecord {

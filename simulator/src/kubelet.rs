@@ -52,7 +52,7 @@ use self::{
 pub const SIMULATED_NODE: &str = "kwok.x-k8s.io/node";
 
 /// How the simulated kubelets behave.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct KubeletOptions {
     /// Milliseconds from seeing a pod bound until it runs.
     pub start_delay_ms: i64,
@@ -78,18 +78,6 @@ impl Default for KubeletOptions {
             in_flight: 32,
             clock: Arc::new(SystemClock),
         }
-    }
-}
-
-impl std::fmt::Debug for KubeletOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("KubeletOptions")
-            .field("start_delay_ms", &self.start_delay_ms)
-            .field("default_run_ms", &self.default_run_ms)
-            .field("termination_ms", &self.termination_ms)
-            .field("only_simulated_nodes", &self.only_simulated_nodes)
-            .field("in_flight", &self.in_flight)
-            .finish_non_exhaustive()
     }
 }
 
@@ -272,8 +260,8 @@ impl Kubelets {
         if let Some((at, _)) = tracked.step.take() {
             self.timers.remove(&(at, key.clone()));
         }
-        let played = !self.options.only_simulated_nodes
-            || self.simulated_nodes.contains(&tracked.view.node);
+        let played =
+            !self.options.only_simulated_nodes || self.simulated_nodes.contains(&tracked.view.node);
         if tracked.busy || !played {
             return;
         }
@@ -320,8 +308,7 @@ impl Kubelets {
             }
             Step::Remove => {
                 let name = key.name.clone();
-                let only_this =
-                    Preconditions { uid: Some(uid.clone()), resource_version: None };
+                let only_this = Preconditions { uid: Some(uid.clone()), resource_version: None };
                 let at_once = DeleteParams {
                     grace_period_seconds: Some(0),
                     preconditions: Some(only_this),

@@ -12,6 +12,7 @@
 pub mod clock;
 pub mod faults;
 pub mod history;
+pub mod kubelet;
 pub mod serve;
 pub mod status;
 

@@ -53,18 +53,20 @@ const REFUSED: &str = "FailedCreatePodGroup";
 
 /// Runs the controller until shutdown.
 pub(crate) async fn run(context: Context) {
-    let client = context.client.clone();
-    let pods = context.options.scheduler_names.iter().enumerate().map(|(which, name)| {
+    let (client, options) = (context.client.clone(), context.options.clone());
+    let relist = options.relist_period;
+    let pods = options.scheduler_names.iter().enumerate().map(|(which, name)| {
         let ours = watcher::Config::default().fields(&format!("spec.schedulerName={name}"));
-        watch(Api::all(client.clone()), ours).map(move |event| Input::Pod(which, event)).boxed()
+        let pods = watch(Api::all(client.clone()), ours, relist);
+        pods.map(move |event| Input::Pod(which, event)).boxed()
     });
     let mut sources: Vec<_> = pods.collect();
-    if context.options.workload_support {
+    if options.workload_support {
         let every = watcher::Config::default();
-        sources.push(
-            watch(Api::all(client.clone()), every.clone()).map(Input::ReplicaSet).boxed(),
-        );
-        sources.push(watch(Api::all(client), every).map(Input::StatefulSet).boxed());
+        let replica_sets = watch(Api::all(client.clone()), every.clone(), relist);
+        let stateful_sets = watch(Api::all(client), every, relist);
+        sources.push(replica_sets.map(Input::ReplicaSet).boxed());
+        sources.push(stateful_sets.map(Input::StatefulSet).boxed());
     }
     let (workers, shutdown) = (context.options.pod_group_workers, context.shutdown.clone());
     let groups = PodGroups::new(context);
@@ -176,8 +178,8 @@ fn waiting(mut pod: Pod, scheduler_name: &str) -> Option<Waiting> {
     let ours = pod.spec.as_ref()?.scheduler_name.as_deref() == Some(scheduler_name);
     let grouped = pod.annotations().get(keys::GROUP_NAME).is_some_and(|name| !name.is_empty());
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    let over = matches!(phase, Some("Succeeded" | "Failed"))
-        || pod.metadata.deletion_timestamp.is_some();
+    let over =
+        matches!(phase, Some("Succeeded" | "Failed")) || pod.metadata.deletion_timestamp.is_some();
     if !ours || grouped || over {
         return None;
     }

@@ -21,8 +21,10 @@ use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
     Api, Resource, ResourceExt,
+    api::{ApiResource, DynamicObject},
     runtime::watcher::{self, Event},
 };
+use serde_json::Value;
 use tephra_api::{
     keys,
     scheduling::{PodGroup, Queue},
@@ -57,11 +59,15 @@ const STUCK_TRIES: u32 = 8;
 
 /// Runs the controller until shutdown.
 pub(crate) async fn run(context: Context) {
-    let queues: Api<Queue> = Api::all(context.client.clone());
-    let groups: Api<PodGroup> = Api::all(context.client.clone());
+    // Not as typed objects: one that does not fit its type must not stop the watch of all others.
+    let client = context.client.clone();
+    let all = |kind: ApiResource| Api::<DynamicObject>::all_with(client.clone(), &kind);
+    let queues = all(ApiResource::erase::<Queue>(&()));
+    let groups = all(ApiResource::erase::<PodGroup>(&()));
+    let (every, relist) = (watcher::Config::default(), context.options.relist_period);
     let source = stream::select(
-        watch(queues, watcher::Config::default()).map(Input::Queue),
-        watch(groups, watcher::Config::default()).map(Input::Group),
+        watch(queues, every.clone(), relist).map(Input::Queue),
+        watch(groups, every, relist).map(Input::Group),
     );
     let (workers, shutdown) = (context.options.queue_workers, context.shutdown.clone());
     let queues = Queues {
@@ -74,8 +80,8 @@ pub(crate) async fn run(context: Context) {
 }
 
 enum Input {
-    Queue(Event<Queue>),
-    Group(Event<PodGroup>),
+    Queue(Event<DynamicObject>),
+    Group(Event<DynamicObject>),
 }
 
 /// What is remembered of a Queue.
@@ -91,32 +97,39 @@ struct QueueView {
     has_allocated: bool,
 }
 
-fn queue_view(queue: Queue) -> QueueView {
-    let by_parent = queue.annotations().get(keys::CLOSED_BY_PARENT).is_some_and(|v| v == "true");
-    let status = queue.status.clone().unwrap_or_default();
+fn queue_view(queue: &DynamicObject) -> QueueView {
+    let status = &queue.data["status"];
+    let count = |phase: &str| status[phase].as_i64().and_then(|n| i32::try_from(n).ok());
     QueueView {
         uid: queue.uid().unwrap_or_default(),
         version: queue.resource_version().unwrap_or_default(),
-        parent: queue.spec.parent.clone().filter(|parent| !parent.is_empty()),
-        state: status.state.clone().unwrap_or_default(),
+        parent: text(&queue.data["spec"]["parent"]),
+        state: text(&status["state"]).unwrap_or_default(),
         counts: Counts {
-            unknown: status.unknown.unwrap_or(0),
-            pending: status.pending.unwrap_or(0),
-            running: status.running.unwrap_or(0),
-            inqueue: status.inqueue.unwrap_or(0),
-            completed: status.completed.unwrap_or(0),
+            unknown: count("unknown").unwrap_or(0),
+            pending: count("pending").unwrap_or(0),
+            running: count("running").unwrap_or(0),
+            inqueue: count("inqueue").unwrap_or(0),
+            completed: count("completed").unwrap_or(0),
         },
-        closed_by_parent: by_parent,
-        has_allocated: queue.status.is_some_and(|status| status.allocated.is_some()),
+        closed_by_parent: queue
+            .annotations()
+            .get(keys::CLOSED_BY_PARENT)
+            .is_some_and(|by| by == "true"),
+        has_allocated: status["allocated"].is_object(),
     }
 }
 
-fn member(group: PodGroup) -> Member {
-    let queue = group.spec.queue.clone().filter(|queue| !queue.is_empty());
+fn member(group: &DynamicObject) -> Member {
     Member {
-        queue: queue.unwrap_or_else(|| DEFAULT.into()),
-        phase: group.status.and_then(|status| status.phase).unwrap_or_default(),
+        queue: text(&group.data["spec"]["queue"]).unwrap_or_else(|| DEFAULT.into()),
+        phase: text(&group.data["status"]["phase"]).unwrap_or_default(),
     }
+}
+
+/// A text that is there and not empty.
+fn text(value: &Value) -> Option<String> {
+    value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 /// The parent a queue hangs under; none for `root`.
@@ -144,9 +157,9 @@ impl Queues {
             .collect()
     }
 
-    fn observe_queue(&mut self, event: Event<Queue>, queue: &mut WorkQueue<Key>) {
+    fn observe_queue(&mut self, event: Event<DynamicObject>, queue: &mut WorkQueue<Key>) {
         let now = Instant::now();
-        for change in self.queues.apply(event, |object| Some(queue_view(object))) {
+        for change in self.queues.apply(event, |queue| Some(queue_view(&queue))) {
             match change {
                 Change::Set { key, old } => {
                     let state = self.queues.get(&key).map(|view| view.state.as_str());
@@ -164,10 +177,10 @@ impl Queues {
         }
     }
 
-    fn observe_group(&mut self, event: Event<PodGroup>, queue: &mut WorkQueue<Key>) {
+    fn observe_group(&mut self, event: Event<DynamicObject>, queue: &mut WorkQueue<Key>) {
         let gathered = Instant::now() + GATHER;
         let mut touched = BTreeSet::new();
-        for change in self.groups.apply(event, |object| Some(member(object))) {
+        for change in self.groups.apply(event, |group| Some(member(&group))) {
             match change {
                 Change::Set { key, old } => {
                     if let Some(old) = old {

@@ -4,9 +4,23 @@
 //! with [`decision::Decision`]s. There is no I/O, no clock, no async and no randomness here: the same events
 //! at the same times give the same decisions, which is what makes replay, tests and audits possible.
 
+pub mod action;
 pub mod decision;
 pub mod event;
+pub mod index;
+pub mod matching;
+pub mod pipeline;
+pub mod planted;
+pub mod plugin;
+pub mod probe;
+pub mod registry;
+pub mod session;
+pub mod state;
+#[path = "stateful_shim.rs"]
+pub mod stateful;
 
-pub use scheduler::{Audit, Core, Options, SessionReport};
+pub use probe::Probe;
+pub use scheduler::{Audit, Core, Options, Placement, SessionReport};
 
+mod audit;
 mod scheduler;

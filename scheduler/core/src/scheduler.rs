@@ -1,10 +1,20 @@
 //! The façade of the crate: one [`Core`] owns the scheduling state, takes events in, runs sessions, and hands
 //! decisions out. It is the only writer of the state.
 
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 use tephra_api::conf::SchedulerConf;
 
-use crate::decision::Decision;
+use crate::decision::{Decision, PodRef};
 use crate::event::Event;
+use crate::index::kernel::Backend;
+use crate::pipeline::Pipeline;
+use crate::probe::Probe;
+use crate::session::Session;
+use crate::session::statement::Journal;
+use crate::state::State;
+use crate::state::status::Status;
 
 /// Settings that do not come from the scheduler configuration file.
 #[derive(Clone, Debug)]
@@ -38,3 +48,168 @@ pub struct SessionReport {
 /// One finding of an audit: a ledger that differs from a recomputation (I7), a node over its allocatable (I2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audit(pub String);
+
+/// Where a task was put in the last session without being bound: promised, or placed for a gang that did not
+/// become ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The pod.
+    pub pod: PodRef,
+    /// Its node.
+    pub node: Arc<str>,
+    /// On room that is still being freed.
+    pub pipelined: bool,
+}
+
+/// Owner of the scheduling state.
+#[derive(Debug)]
+pub struct Core {
+    pub(crate) state: State,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) backend: Backend,
+    options: Options,
+    sessions: u64,
+    placements: Vec<Placement>,
+}
+
+impl Core {
+    /// A core without any objects.
+    pub fn new(options: Options, conf: &SchedulerConf) -> Self {
+        let state = State::new(&options.default_queue);
+        let mut core = Self {
+            state,
+            pipeline: Pipeline::default(),
+            backend: Backend::detect(),
+            options,
+            sessions: 0,
+            placements: Vec::new(),
+        };
+        core.configure(conf);
+        core
+    }
+
+    /// Runs the kernel on another instruction set, for tests and measurements.
+    #[must_use]
+    pub fn with_backend(mut self, backend: Backend) -> Self {
+        self.backend = backend;
+        self
+    }
+
+    /// Swaps the configuration; call it between sessions. Gives warnings for unknown plugins and wrong
+    /// arguments.
+    pub fn configure(&mut self, conf: &SchedulerConf) -> Vec<String> {
+        let mut warnings = Vec::new();
+        self.pipeline = Pipeline::new(conf, &mut warnings);
+        self.state.classes.reconfigure(
+            self.pipeline.filters,
+            self.pipeline.switches,
+            self.pipeline.scores.fixed,
+            &self.state.nodes,
+        );
+        self.state.released();
+        for job in 0..self.state.jobs.len() as u32 {
+            if self.state.jobs[job as usize].live {
+                self.state.touch_job(job);
+            }
+        }
+        warnings
+    }
+
+    /// Applies an event.
+    pub fn apply(&mut self, event: Event) {
+        self.state.apply(event);
+    }
+
+    /// Something changed that a session could act on.
+    pub fn wants_session(&self) -> bool {
+        self.state.changed
+    }
+
+    /// Runs one cycle at the given time.
+    pub fn session(&mut self, now_ms: i64) -> SessionReport {
+        self.state.changed = false;
+        self.sessions += 1;
+        for job in std::mem::take(&mut self.state.dirty_jobs) {
+            self.state.refresh_job(job);
+        }
+        self.pipeline.open(&self.state);
+        let mut session = Session {
+            state: &mut self.state,
+            pipeline: &mut self.pipeline,
+            backend: self.backend,
+            now_ms,
+            id: format!("{now_ms:x}-{:x}", self.sessions),
+            journal: Journal::default(),
+            decisions: Vec::new(),
+            notices: Vec::new(),
+            refusals: FxHashMap::default(),
+            hopeless: FxHashMap::default(),
+            worksheets: FxHashMap::default(),
+            bound: 0,
+            refused: 0,
+            event_per_pod: self.options.event_per_pod,
+            touched: Vec::new(),
+        };
+        session.run();
+        self.placements = session
+            .journal
+            .open()
+            .iter()
+            .map(|op| Placement {
+                pod: session.state.tasks[op.task].pod.clone(),
+                node: session.state.nodes.identity[op.node as usize].name.clone(),
+                pipelined: op.pipelined,
+            })
+            .collect();
+        session.close();
+        let report = SessionReport {
+            bound: session.bound,
+            refused: session.refused,
+            again: !session.touched.is_empty(),
+            decisions: session.decisions,
+        };
+        self.rest();
+        report
+    }
+
+    /// Takes jobs off the list of active ones that have nothing to wait for: everything they will do next starts
+    /// with an event, which puts them back.
+    fn rest(&mut self) {
+        let state = &mut self.state;
+        let mut active = std::mem::take(&mut state.active_jobs);
+        active.retain(|&job| {
+            let row = &mut state.jobs[job as usize];
+            let waits = row.live
+                && row.group.is_some()
+                && (row.counts.of(Status::Pending) > 0 || row.is_pending());
+            let keep = waits || row.dirty;
+            row.active = keep;
+            keep
+        });
+        state.active_jobs = active;
+    }
+
+    /// Compares every ledger with a recomputation; empty when all is well.
+    pub fn audit(&self) -> Vec<Audit> {
+        crate::audit::audit(&self.state)
+    }
+
+    /// What the last session placed without binding it.
+    pub fn placements(&self) -> Vec<Placement> {
+        self.placements.clone()
+    }
+
+    /// Asks single extension points, for recorded calls and explanations.
+    pub fn probe(&mut self) -> Probe<'_> {
+        for job in std::mem::take(&mut self.state.dirty_jobs) {
+            self.state.refresh_job(job);
+        }
+        self.pipeline.open(&self.state);
+        Probe::new(self)
+    }
+
+    /// Number of pods that are known and number of nodes.
+    pub fn size(&self) -> (usize, usize) {
+        (self.state.tasks.len(), self.state.nodes.known().count())
+    }
+}

@@ -80,6 +80,11 @@ pub struct State {
 }
 
 impl State {
+    /// An empty state.
+    pub fn new(default_queue: &str) -> Self {
+        Self { default_queue: default_queue.into(), ..Self::default() }
+    }
+
     /// Job of a key.
     pub fn job(&self, key: &ObjectKey) -> Option<JobId> {
         self.job_by_key.get(key).copied()
@@ -130,6 +135,28 @@ impl State {
     /// Takes back what [`State::place`] did.
     pub fn unplace(&mut self, task: TaskId) {
         self.set_status(task, Status::Pending, NO_NODE);
+    }
+
+    /// Says whether a waiting best-effort pod could start anywhere.
+    pub fn set_stuck(&mut self, task: TaskId, stuck: bool) {
+        if self.tasks[task].stuck != stuck {
+            self.account(task, -1);
+            self.tasks[task].stuck = stuck;
+            self.account(task, 1);
+        }
+    }
+
+    /// Commits a tentative placement: the bind is under way from now on. Both statuses weigh the same in every
+    /// ledger, so only the counters move.
+    pub fn set_binding(&mut self, task: TaskId) {
+        let row = &mut self.tasks[task];
+        let job = &mut self.jobs[row.job as usize];
+        let role = job.role_mut(row.role);
+        role.counts.leave(row.status);
+        role.counts.enter(Status::Binding);
+        job.counts.leave(row.status);
+        job.counts.enter(Status::Binding);
+        row.status = Status::Binding;
     }
 
     /// Moves a task to a status and node; every ledger follows.

@@ -14,6 +14,7 @@ use tephra_core::event::PodSpec;
 use super::Names;
 use super::error::DecodeError;
 use super::pod::{self, Decoded};
+use super::request;
 use super::text::{Pairs, QuantityText, Text};
 use super::view::{ContainerView, PodView, StatusView};
 
@@ -140,6 +141,7 @@ fn template_key(view: &PodView<'_>, ours: bool, out: &mut Vec<u8>) {
     }
     if let Some(status) = &view.status {
         granted(out, status);
+        out.push(u8::from(request::infeasible(view)));
     }
 }
 
@@ -166,10 +168,6 @@ fn granted(out: &mut Vec<u8>, status: &StatusView<'_>) {
         quantities(out, &resources.requests);
         quantities(out, &container.allocated_resources);
     }
-    let infeasible = status.conditions.0.iter().any(|condition| {
-        condition.kind.as_str() == "PodResizePending" && condition.reason.as_str() == "Infeasible"
-    });
-    out.push(u8::from(infeasible || status.resize.as_str() == "Infeasible"));
 }
 
 fn count(out: &mut Vec<u8>, number: usize) {

@@ -49,7 +49,7 @@ pub(super) fn decode(
         uid: meta.uid.as_str().to_owned(),
         created_ms: timestamp(KIND_POD, meta)?,
         ours,
-        group: annotation(&view, keys::GROUP_NAME_ANNOTATION).map(str::to_owned),
+        group: annotation(&view, keys::GROUP_NAME).map(str::to_owned),
         role: annotation_or_label(&view, keys::TASK_SPEC).unwrap_or_default().to_owned(),
         priority: priority(&view),
         spec_priority: clamp(view.spec.priority.unwrap_or(0)),

@@ -81,7 +81,6 @@ pub(super) struct Store {
 impl Store {
     /// An object was added or changed. Version 0 means that the version is not known and is never compared.
     pub(super) fn set(&mut self, id: &Id, version: u64, fingerprint: u64) -> Verdict {
-        // planted bug "lost watch event not noticed" goes here
         if older(version, self.gone.get(id).copied()) {
             return Verdict::Ignore;
         }

@@ -160,7 +160,8 @@ mod tests {
 
     #[test]
     fn the_end_phase_decides_and_without_it_the_exit_code() {
-        let ending = |annotations: Value| fails(&pod(|p| p["metadata"]["annotations"] = annotations));
+        let ending =
+            |annotations: Value| fails(&pod(|p| p["metadata"]["annotations"] = annotations));
         assert!(!ending(json!({})));
         assert!(ending(json!({"rig/end-phase": "Failed"})));
         assert!(ending(json!({"tephra.sh/exit-code": "137"})));

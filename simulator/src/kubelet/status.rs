@@ -156,10 +156,7 @@ mod tests {
         for kind in ["Ready", "ContainersReady", "Initialized"] {
             assert_eq!(condition(&body, kind)["status"], "True");
         }
-        assert_eq!(
-            condition(&body, "PodScheduled")["lastTransitionTime"],
-            "1970-01-01T00:00:01Z"
-        );
+        assert_eq!(condition(&body, "PodScheduled")["lastTransitionTime"], "1970-01-01T00:00:01Z");
         assert_eq!(condition(&body, "example.com/Gate")["status"], "False");
         let container = &body["status"]["containerStatuses"][0];
         assert_eq!((&container["ready"], &container["restartCount"]), (&json!(true), &json!(0)));

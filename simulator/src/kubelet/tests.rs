@@ -17,7 +17,8 @@ struct Cluster {
 impl Cluster {
     fn start(options: KubeletOptions) -> Cluster {
         let clock = Arc::new(VirtualClock::default());
-        let server = ApiServer::new(ServerOptions { clock: clock.clone(), ..ServerOptions::default() });
+        let server =
+            ApiServer::new(ServerOptions { clock: clock.clone(), ..ServerOptions::default() });
         let shutdown = CancellationToken::new();
         let options = KubeletOptions { clock, ..options };
         tokio::spawn(run(server.client_as("kubelet"), options, shutdown.clone()));
@@ -51,7 +52,8 @@ async fn seconds(seconds: u64) {
 
 #[tokio::test(start_paused = true)]
 async fn a_bound_pod_runs_for_its_time_and_succeeds_with_two_writes() {
-    let cluster = Cluster::start(KubeletOptions { start_delay_ms: 2000, ..KubeletOptions::default() });
+    let cluster =
+        Cluster::start(KubeletOptions { start_delay_ms: 2000, ..KubeletOptions::default() });
     cluster.pod("a", json!({"tephra.sh/run-for": "1m"}), Some("n"));
     seconds(1).await;
     assert_eq!(cluster.phase("a"), "Pending");
@@ -104,10 +106,8 @@ async fn a_deleted_pod_stays_for_its_grace_period_and_is_gone_after_it() {
 
 #[tokio::test(start_paused = true)]
 async fn only_nodes_with_the_annotation_are_played_when_asked() {
-    let cluster = Cluster::start(KubeletOptions {
-        only_simulated_nodes: true,
-        ..KubeletOptions::default()
-    });
+    let cluster =
+        Cluster::start(KubeletOptions { only_simulated_nodes: true, ..KubeletOptions::default() });
     let node = |name: &str, annotations: Value| {
         json!({"apiVersion": "v1", "kind": "Node",
             "metadata": {"name": name, "annotations": annotations}})
@@ -124,12 +124,14 @@ async fn only_nodes_with_the_annotation_are_played_when_asked() {
 
 #[tokio::test(start_paused = true)]
 async fn a_write_between_seeing_and_starting_a_pod_is_kept() {
-    let cluster = Cluster::start(KubeletOptions { start_delay_ms: 1000, ..KubeletOptions::default() });
+    let cluster =
+        Cluster::start(KubeletOptions { start_delay_ms: 1000, ..KubeletOptions::default() });
     cluster.pod("a", json!({}), Some("n"));
     sleep(Duration::from_millis(999)).await;
     let pods: kube::Api<k8s_openapi::api::core::v1::Pod> =
         kube::Api::namespaced(cluster.server.client(), "default");
-    let condition = json!({"status": {"conditions": [{"type": "example.com/Late", "status": "True"}]}});
+    let condition =
+        json!({"status": {"conditions": [{"type": "example.com/Late", "status": "True"}]}});
     let patch = kube::api::Patch::Strategic(condition);
     pods.patch_status("a", &kube::api::PatchParams::default(), &patch).await.unwrap();
     seconds(5).await;

@@ -80,7 +80,12 @@ impl PodView {
             conditions: status.conditions.unwrap_or_default(),
             started_ms: status.start_time.as_ref().map(millis),
             delete_at_ms: pod.metadata.deletion_timestamp.as_ref().map(millis),
-            grace_ms: pod.metadata.deletion_grace_period_seconds.unwrap_or(0).max(0).saturating_mul(1000),
+            grace_ms: pod
+                .metadata
+                .deletion_grace_period_seconds
+                .unwrap_or(0)
+                .max(0)
+                .saturating_mul(1000),
             run_for,
             end_phase,
             exit_code,

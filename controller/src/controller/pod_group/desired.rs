@@ -32,7 +32,7 @@ pub(super) struct Desired {
 #[derive(Clone, Debug, PartialEq)]
 struct Topology {
     mode: &'static str,
-    highest_tier: Option<i64>,
+    highest_tier: Option<i32>,
 }
 
 impl Desired {
@@ -266,7 +266,8 @@ mod tests {
 
     #[test]
     fn a_minimum_that_is_no_count_is_one_and_zero_is_kept() {
-        for (text, expected) in [("0", 0), ("-2", 1), ("many", 1), ("99999999999", 1), ("2147483647", i32::MAX)]
+        for (text, expected) in
+            [("0", 0), ("-2", 1), ("many", 1), ("99999999999", 1), ("2147483647", i32::MAX)]
         {
             let inherited = texts(json!({"scheduling.volcano.sh/group-min-member": text}));
             assert_eq!(minimum(&inherited), expected, "{text}");

@@ -130,7 +130,8 @@ impl Ensure {
             }}));
             let api = api.clone();
             async move {
-                let patched = api.patch_metadata(&pod.name_any(), &PatchParams::default(), &patch).await;
+                let patched =
+                    api.patch_metadata(&pod.name_any(), &PatchParams::default(), &patch).await;
                 (pod, patched)
             }
         });
@@ -195,12 +196,18 @@ impl Ensure {
             return Ok(());
         }
         let desired = self.desired(pod).await?;
-        let groups: Api<PodGroup> = self.api();
-        let stored =
-            groups.get_opt(&self.group.name).await.doing(|| format!("read PodGroup {}", self.group))?;
+        // As it is stored, unknown fields and odd values included.
+        let kind = ApiResource::erase::<PodGroup>(&());
+        let groups: Api<DynamicObject> =
+            Api::namespaced_with(self.context.client.clone(), &self.group.namespace, &kind);
+        let stored = groups
+            .get_opt(&self.group.name)
+            .await
+            .doing(|| format!("read PodGroup {}", self.group))?;
         let Some(stored) = stored else { return self.create(&desired).await };
         let version = stored.resource_version();
-        let stored = serde_json::to_value(stored).map_err(|error| self.stuck(&error.to_string()))?;
+        let stored =
+            serde_json::to_value(stored).map_err(|error| self.stuck(&error.to_string()))?;
         let Some(mut patch) = desired.patch(&stored) else { return Ok(()) };
         patch["metadata"]["resourceVersion"] = json!(version);
         match groups.patch(&self.group.name, &PatchParams::default(), &Patch::Merge(patch)).await {

@@ -91,7 +91,10 @@ mod tests {
             let owners = owners_of_group(&pod);
             assert_eq!(owners.len(), 1);
             assert_eq!((owners[0].kind.as_str(), owners[0].uid.as_str()), ("Pod", "pod-uid"));
-            assert_eq!((owners[0].controller, owners[0].block_owner_deletion), (Some(true), Some(true)));
+            assert_eq!(
+                (owners[0].controller, owners[0].block_owner_deletion),
+                (Some(true), Some(true))
+            );
         }
     }
 

@@ -13,21 +13,31 @@ use k8s_openapi::{
 };
 use tephra_api::quantity::Quantity;
 
-/// Amounts by resource in thousandths of the unit; wide enough that no sum of real pods overflows.
-type Amounts = BTreeMap<String, i128>;
+type Amounts = BTreeMap<String, Quantity>;
 type WireList = BTreeMap<String, Wire>;
 
 /// Usage of `minimum` pods like `pod`. Quantities that cannot be read count as absent (the API server refuses them).
-pub(super) fn of_group(pod: &Pod, minimum: i32) -> BTreeMap<String, Quantity> {
-    let minimum = i128::from(minimum.max(0));
-    of_pod(pod)
-        .into_iter()
-        .map(|(name, amount)| (name, quantity(amount.saturating_mul(minimum))))
-        .collect()
+pub(super) fn of_group(pod: &Pod, minimum: i32) -> Amounts {
+    let minimum = minimum.max(0).unsigned_abs();
+    of_pod(pod).into_iter().map(|(name, amount)| (name, times(amount, minimum))).collect()
+}
+
+/// `amount` times `count`, saturating, by doubling.
+fn times(amount: Quantity, mut count: u32) -> Quantity {
+    let (mut product, mut doubled) = (Quantity::default(), amount);
+    while count > 0 {
+        if count % 2 == 1 {
+            product = product.saturating_add(doubled);
+        }
+        doubled = doubled.saturating_add(doubled);
+        count /= 2;
+    }
+    product
 }
 
 fn of_pod(pod: &Pod) -> Amounts {
-    let mut usage = Amounts::from([("count/pods".into(), 1000), ("pods".into(), 1000)]);
+    let one = Quantity::from_value(1);
+    let mut usage = Amounts::from([("count/pods".into(), one), ("pods".into(), one)]);
     let Some(spec) = &pod.spec else { return usage };
     for (name, amount) in aggregate(spec, Half::Requests) {
         let quota_key = match name.as_str() {
@@ -96,26 +106,14 @@ fn aggregate(spec: &PodSpec, half: Half) -> Amounts {
 }
 
 fn read(list: Option<&WireList>) -> Amounts {
-    list.into_iter().flatten().filter_map(|(name, text)| Some((name.clone(), amount(text)?))).collect()
-}
-
-fn amount(text: &Wire) -> Option<i128> {
-    let quantity = Quantity::parse(&text.0).ok()?;
-    let milli = quantity.milli_value();
-    // Thousandths saturate long before whole units do.
-    Some(if milli == i64::MAX { i128::from(quantity.value()) * 1000 } else { i128::from(milli) })
-}
-
-fn quantity(milli: i128) -> Quantity {
-    if milli % 1000 == 0 {
-        return Quantity::from_value(i64::try_from(milli / 1000).unwrap_or(i64::MAX));
-    }
-    i64::try_from(milli).map_or_else(|_| Quantity::from_value(i64::MAX), Quantity::from_milli)
+    let read =
+        |(name, text): (&String, &Wire)| Some((name.clone(), Quantity::parse(&text.0).ok()?));
+    list.into_iter().flatten().filter_map(read).collect()
 }
 
 fn add(sum: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
-        let sum = sum.entry(name.clone()).or_insert(0);
+        let sum = sum.entry(name.clone()).or_default();
         *sum = sum.saturating_add(*amount);
     }
 }
@@ -149,7 +147,7 @@ mod tests {
     #[test]
     fn requests_count_plain_and_prefixed_limits_only_prefixed() {
         let spec = json!({"containers": [{"name": "c", "resources": {
-            "requests": {"cpu": "1", "memory": "1000", "nvidia.com/gpu": "1", "hugepages-2Mi": "2000",
+            "requests": {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1", "hugepages-2Mi": "2000",
                 "kubernetes.io/odd": "1"},
             "limits": {"cpu": "2", "nvidia.com/gpu": "1"},
         }}]});
@@ -158,8 +156,8 @@ mod tests {
             ("pods", "2"),
             ("cpu", "2"),
             ("requests.cpu", "2"),
-            ("memory", "2k"),
-            ("requests.memory", "2k"),
+            ("memory", "2Gi"),
+            ("requests.memory", "2Gi"),
             ("nvidia.com/gpu", "2"),
             ("requests.nvidia.com/gpu", "2"),
             ("hugepages-2Mi", "4k"),

@@ -43,7 +43,14 @@ impl Workload {
         let spec = set.spec.as_ref()?;
         let template = spec.template.as_ref()?;
         let selector = spec.selector.clone();
-        Self::of(Kind::ReplicaSet, &set.metadata, template, scheduler_names, spec.replicas, selector)
+        Self::of(
+            Kind::ReplicaSet,
+            &set.metadata,
+            template,
+            scheduler_names,
+            spec.replicas,
+            selector,
+        )
     }
 
     /// None when its pods are not ours.
@@ -54,8 +61,14 @@ impl Workload {
         let spec = set.spec.as_ref()?;
         let selector = spec.selector.clone();
         let names = scheduler_names;
-        let mut workload =
-            Self::of(Kind::StatefulSet, &set.metadata, &spec.template, names, spec.replicas, selector)?;
+        let mut workload = Self::of(
+            Kind::StatefulSet,
+            &set.metadata,
+            &spec.template,
+            names,
+            spec.replicas,
+            selector,
+        )?;
         workload.revision = set.status.as_ref().and_then(|status| status.update_revision.clone());
         Some(workload)
     }

@@ -219,9 +219,10 @@ impl State {
             "system-cluster-critical" | "system-node-critical"
         ) || pod.key.namespace == "kube-system";
         let held = held_of(pod.claims, pod.unsupported);
+        let namespace = self.intern_text(&pod.key.namespace);
         let task = self.tasks.insert(Task {
             pod: PodRef {
-                namespace: self.intern_text(&pod.key.namespace),
+                namespace,
                 name: pod.key.name.as_str().into(),
                 uid: pod.uid.as_str().into(),
             },
@@ -275,7 +276,8 @@ impl State {
         let class = if same_class(&self.classes.list[class_was as usize].spec, &pod.spec) {
             class_was
         } else {
-            self.classes.intern(&pod.spec, pod.node.is_some(), &mut self.dims, &mut self.nodes)
+            let resident = pod.node.is_some() && self.classes.list[class_was as usize].key == super::classes::NO_KEY;
+            self.classes.intern(&pod.spec, resident, &mut self.dims, &mut self.nodes)
         };
         if self.classes.list[class as usize].stateful && !self.stateful_fed {
             self.feed_stateful();

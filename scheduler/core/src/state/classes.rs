@@ -141,6 +141,8 @@ pub struct Classes {
     image_nodes: FxHashMap<String, i64>,
     /// Weights of the static scores.
     pub weights: StaticWeights,
+    /// Some plugin filters nodes; without one every known node is possible.
+    pub filtering: bool,
     /// Filters that the configuration switched off.
     pub switches: PredicateSwitches,
 }
@@ -374,7 +376,7 @@ impl Classes {
         }
         let bit = 1 << (id as usize % LANES);
         let allowed = nodes.signature[id as usize] != 0
-            && self.verdict_in(key, id, nodes).rejected.is_none();
+            && (!self.filtering || self.verdict_in(key, id, nodes).rejected.is_none());
         if allowed {
             key.mask[block] |= bit;
         } else {
@@ -450,7 +452,14 @@ impl Classes {
     }
 
     /// Judges everything anew: the switches of the filters or the weights of the scores changed.
-    pub fn reconfigure(&mut self, switches: PredicateSwitches, weights: StaticWeights, nodes: &Nodes) {
+    pub fn reconfigure(
+        &mut self,
+        filtering: bool,
+        switches: PredicateSwitches,
+        weights: StaticWeights,
+        nodes: &Nodes,
+    ) {
+        self.filtering = filtering;
         self.switches = switches;
         self.weights = weights;
         let mut keys = std::mem::take(&mut self.keys);

@@ -85,6 +85,8 @@ pub struct Job {
     pub bind_failures: u32,
     /// Network topology or sub-groups are asked for (later work).
     pub has_topology: bool,
+    /// Why admission was last refused, as told on the PodGroup.
+    pub told_rejection: Option<Box<str>>,
     /// The job is in the list of jobs whose derived values must be refreshed.
     pub dirty: bool,
     /// The job is in the list of jobs that actions look at.
@@ -162,6 +164,11 @@ impl Job {
     pub fn is_broken(&self) -> bool {
         let ready = self.counts.ready();
         ready > 0 && ready < self.min_member()
+    }
+
+    /// All pods that name the group belong to other schedulers: it is left alone (B13).
+    pub fn is_foreign(&self) -> bool {
+        self.ours == 0 && (self.foreign > 0 || !self.tasks.is_empty())
     }
 
     /// Entry of a role, made when missing.

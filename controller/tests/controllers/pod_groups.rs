@@ -1,9 +1,13 @@
 //! Plain pods get PodGroups.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tephra_controller::ControllerOptions;
+use tephra_simulator::faults::{Fault, Faults, RequestInfo, WatchFault, WatchInfo};
+use tokio::time::sleep;
 
-use crate::cluster::{Cluster, pod, pod_of, replica_set, settle};
+use crate::cluster::{CONTROLLER, Cluster, pod, pod_of, replica_set, settle};
 
 const GROUP_NAME: &str = "scheduling.k8s.io/group-name";
 
@@ -74,7 +78,7 @@ async fn all_pods_of_a_replica_set_share_one_group_that_inherits_from_it() {
     settle().await;
 
     let name = format!("podgroup-{}", owner["metadata"]["uid"].as_str().unwrap());
-    assert_eq!(cluster.names("podgroups"), [name.clone()]);
+    assert_eq!(cluster.names("podgroups"), [name.as_str()]);
     for pod in ["web-a", "web-b", "web-c"] {
         assert_eq!(group_of(&cluster, pod), name);
     }
@@ -121,8 +125,7 @@ async fn a_changed_minimum_reaches_the_group_and_leaves_its_queue_alone() {
     assert_eq!(group["spec"]["minMember"], 2);
     assert_eq!(group["spec"]["minResources"]["cpu"], "2");
     assert_eq!(group["spec"]["queue"], "team-a");
-    let patches =
-        cluster.writes_since(before).iter().filter(|w| w.resource == "podgroups").count();
+    let patches = cluster.writes_since(before).iter().filter(|w| w.resource == "podgroups").count();
     assert_eq!(patches, 1);
 }
 
@@ -162,11 +165,11 @@ async fn a_crash_after_any_write_is_made_good_after_the_restart() {
         let mut cluster = Cluster::prepared().await;
         cluster.server.apply_value(pod("a", |_| ())).unwrap();
         cluster.server.apply_value(pod("b", |_| ())).unwrap();
-        cluster.server.crash_after_write(crate::cluster::CONTROLLER, crash_after);
+        cluster.server.crash_after_write(CONTROLLER, crash_after);
         cluster.start(ControllerOptions::default());
         settle().await;
         cluster.stop().await;
-        cluster.server.revive(crate::cluster::CONTROLLER);
+        cluster.server.revive(CONTROLLER);
         cluster.start(ControllerOptions::default());
         settle().await;
         for name in ["a", "b"] {
@@ -188,7 +191,102 @@ async fn the_same_history_leads_to_the_same_requests() {
         writes.map(|w| (w.rv, format!("{} {}", w.verb, w.name), (*w.body).clone())).collect()
     }
     let first = run().await;
-    assert_eq!(first.len(), 2 + 60 + first.iter().filter(|(_, _, b)| b["status"]["state"].is_string()).count()
-        + first.iter().filter(|(_, w, b)| w.starts_with("patch default") && b["status"]["state"].is_null()).count());
+    let of = |what: &str| first.iter().filter(|(_, write, _)| write.starts_with(what)).count();
+    assert_eq!((of("create podgroup-"), of("patch p")), (30, 30));
     assert_eq!(first, run().await);
+}
+
+/// Answers the first `times` requests of the controllers that change `resource` with `fault`.
+struct Refuse {
+    resource: &'static str,
+    fault: Fault,
+    times: u32,
+}
+
+impl Faults for Refuse {
+    fn on_request(&mut self, request: &RequestInfo<'_>) -> Fault {
+        let meant = request.identity == CONTROLLER
+            && request.is_write()
+            && request.resource == self.resource;
+        if !meant || self.times == 0 {
+            return Fault::None;
+        }
+        self.times -= 1;
+        self.fault
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_group_is_told_once_on_the_pod_and_tried_until_it_is_accepted() {
+    let cluster = Cluster::started().await;
+    let fault = Fault::Reject(403, None);
+    cluster.server.set_faults(Box::new(Refuse { resource: "podgroups", fault, times: 12 }));
+    cluster.apply([pod("a", |_| ())]).await;
+    assert_eq!(group_of(&cluster, "a"), "");
+    sleep(Duration::from_secs(120)).await;
+    assert!(group_of(&cluster, "a").starts_with("podgroup-"));
+    let events = cluster.server.list_values("events");
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0]["involvedObject"]["name"], "a");
+    assert_eq!(events[0]["reason"], "FailedCreatePodGroup");
+    assert_eq!(events[0]["type"], "Warning");
+}
+
+#[tokio::test(start_paused = true)]
+async fn conflicts_and_lost_answers_change_nothing_about_the_outcome() {
+    for fault in [
+        Fault::Reject(409, None),
+        Fault::Reject(500, None),
+        Fault::DropAfter,
+        Fault::DropBefore,
+        Fault::Delay(700),
+    ] {
+        for resource in ["podgroups", "pods"] {
+            let cluster = Cluster::started().await;
+            cluster.server.set_faults(Box::new(Refuse { resource, fault, times: 3 }));
+            cluster.apply([pod("a", |_| ()), pod("b", |_| ())]).await;
+            sleep(Duration::from_secs(30)).await;
+            assert_eq!(cluster.names("podgroups").len(), 2, "{fault:?} {resource}");
+            for pod in ["a", "b"] {
+                assert!(group_of(&cluster, pod).starts_with("podgroup-"), "{fault:?} {resource}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_of_the_same_name_never_gets_the_group_of_its_predecessor() {
+    let cluster = Cluster::started().await;
+    // The first pod's patch is held up until another pod has taken its name.
+    let fault = Fault::Delay(700);
+    cluster.server.set_faults(Box::new(Refuse { resource: "pods", fault, times: 1 }));
+    cluster.server.apply_value(pod("a", |_| ())).unwrap();
+    sleep(Duration::from_millis(300)).await;
+    cluster.server.delete_value("pods", "default", "a").unwrap();
+    cluster.apply([pod("a", |_| ())]).await;
+    let uid = cluster.get("pods", "a").unwrap()["metadata"]["uid"].clone();
+    assert_eq!(group_of(&cluster, "a"), format!("podgroup-{}", uid.as_str().unwrap()));
+}
+
+/// Loses the first `times` pod events of the controllers without a trace.
+struct Lose(u32);
+
+impl Faults for Lose {
+    fn on_watch_event(&mut self, event: &WatchInfo<'_>) -> WatchFault {
+        if event.identity != CONTROLLER || event.resource != "pods" || self.0 == 0 {
+            return WatchFault::Deliver;
+        }
+        self.0 -= 1;
+        WatchFault::Drop
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_whose_event_was_lost_is_found_by_the_next_full_list() {
+    let cluster = Cluster::started().await;
+    cluster.server.set_faults(Box::new(Lose(1)));
+    cluster.apply([pod("a", |_| ())]).await;
+    assert_eq!(group_of(&cluster, "a"), "");
+    sleep(ControllerOptions::default().relist_period).await;
+    assert!(group_of(&cluster, "a").starts_with("podgroup-"));
 }

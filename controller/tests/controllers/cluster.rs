@@ -22,7 +22,8 @@ impl Cluster {
     /// A server with the definitions installed, the controllers not started yet.
     pub(crate) async fn prepared() -> Cluster {
         let clock = Arc::new(VirtualClock::default());
-        let server = ApiServer::new(ServerOptions { clock: clock.clone(), ..ServerOptions::default() });
+        let server =
+            ApiServer::new(ServerOptions { clock: clock.clone(), ..ServerOptions::default() });
         install_crds(server.client()).await.unwrap();
         Cluster { server, clock, shutdown: CancellationToken::new(), running: None }
     }

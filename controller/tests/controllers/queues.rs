@@ -169,6 +169,20 @@ async fn a_word_that_is_no_state_is_reported_and_kept() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_object_that_does_not_fit_its_type_costs_only_itself() {
+    let mut cluster = Cluster::prepared().await;
+    let mut odd = group("odd", "q", "Running");
+    odd["spec"] = json!({"queue": 7, "minMember": "many", "minResources": ["cpu"]});
+    odd["status"] = json!("fine");
+    cluster.server.apply_value(odd).unwrap();
+    cluster.server.apply_value(queue("strange", json!({"weight": "heavy", "parent": 3}))).unwrap();
+    cluster.start(ControllerOptions::default());
+    cluster.apply([queue("q", json!({"weight": 1})), group("a", "q", "Running")]).await;
+    let status = cluster.get("queues", "q").unwrap()["status"].clone();
+    assert_eq!((&status["state"], &status["running"]), (&json!("Open"), &json!(1)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn controllers_that_are_not_selected_do_nothing_and_run_ends_on_shutdown() {
     let mut cluster = Cluster::prepared().await;
     let options = ControllerOptions {

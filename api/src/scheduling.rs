@@ -1,0 +1,41 @@
+//! Custom resources of group `scheduling.volcano.sh` as Rust types. The definitions in `deploy/crds` are
+//! generated from them (`cargo run -p xtask -- codegen`). Fields that a newer client writes are preserved by the
+//! server, because every level says so; whoever writes back must patch, never put a decoded object.
+
+pub mod pod_group;
+pub mod queue;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt as _;
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+pub use pod_group::{PodGroup, PodGroupCondition, PodGroupSpec, PodGroupStatus};
+pub use queue::{Queue, QueueSpec, QueueStatus};
+
+/// Quantities by resource name, as written.
+pub type ResourceMap = BTreeMap<String, serde_json::Value>;
+
+/// Definitions of every custom resource, in a fixed order.
+pub fn crds() -> Vec<CustomResourceDefinition> {
+    let mut pod_groups = PodGroup::crd();
+    for version in &mut pod_groups.spec.versions {
+        // Volcano's PodGroup has no status subresource (C1): every client writes status with the object.
+        version.subresources = None;
+    }
+    vec![pod_groups, Queue::crd()]
+}
+
+/// Schema of a [`ResourceMap`].
+fn resource_map(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "nullable": true,
+        "additionalProperties": {
+            "anyOf": [{"type": "integer"}, {"type": "string"}],
+            "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$",
+            "x-kubernetes-int-or-string": true
+        }
+    })
+}

@@ -1,0 +1,272 @@
+//! A loaded configuration: plugins in their tiers, and per extension point the list of those that take part.
+//! How answers combine over plugins and tiers (Volcano 3.6) is decided here and nowhere else.
+
+use tephra_api::conf::{Flag, SchedulerConf};
+
+use crate::action::Action;
+use crate::index::score::ScoreConfig;
+use crate::matching::static_filter::PredicateSwitches;
+use crate::plugin::{Admission, Delta, Hooks, Invalid, OrderKey, Plugin, Vote};
+use crate::registry;
+use crate::state::State;
+use crate::state::classes::ClassId;
+use crate::state::jobs::JobId;
+use crate::state::queues::QueueId;
+use crate::state::tasks::TaskId;
+
+#[derive(Debug)]
+struct Slot {
+    name: &'static str,
+    tier: usize,
+    hooks: Hooks,
+    plugin: Box<dyn Plugin>,
+}
+
+/// The switch that gates an extension point; those without one are always on.
+const GATES: &[(Hooks, Flag)] = &[
+    (Hooks::JOB_ORDER, Flag::JobOrder),
+    (Hooks::QUEUE_ORDER, Flag::QueueOrder),
+    (Hooks::TASK_ORDER, Flag::TaskOrder),
+    (Hooks::SUB_JOB_ORDER, Flag::SubJobOrder),
+    (Hooks::CLUSTER_ORDER, Flag::ClusterOrder),
+    (Hooks::PREDICATE, Flag::Predicate),
+    (Hooks::NODE_ORDER, Flag::NodeOrder),
+    (Hooks::BEST_NODE, Flag::BestNode),
+    (Hooks::HYPER_NODE_ORDER, Flag::HyperNodeOrder),
+    (Hooks::HYPER_NODE_GRADIENT, Flag::HyperNodeGradient),
+    (Hooks::OVERUSED, Flag::Overused),
+    (Hooks::ALLOCATABLE, Flag::Allocatable),
+    (Hooks::PREEMPTIVE, Flag::Preemptive),
+    (Hooks::PREEMPTABLE, Flag::Preemptable),
+    (Hooks::RECLAIMABLE, Flag::Reclaimable),
+    (Hooks::VICTIM_TASKS, Flag::Victim),
+    (Hooks::JOB_READY, Flag::JobReady),
+    (Hooks::JOB_PIPELINED, Flag::JobPipelined),
+    (Hooks::JOB_STARVING, Flag::JobStarving),
+    (Hooks::JOB_ENQUEUEABLE, Flag::JobEnqueued),
+    (Hooks::JOB_ENQUEUED, Flag::JobEnqueued),
+    (Hooks::SUB_JOB_READY, Flag::SubJobReady),
+    (Hooks::SUB_JOB_PIPELINED, Flag::SubJobPipelined),
+    (Hooks::TARGET_JOB, Flag::TargetJob),
+    (Hooks::RESERVED_NODES, Flag::ReservedNodes),
+];
+
+/// A loaded configuration.
+#[derive(Debug, Default)]
+pub struct Pipeline {
+    /// Actions in order.
+    pub actions: Vec<Box<dyn Action>>,
+    /// Action `enqueue` is configured: jobs must be admitted before they are placed.
+    pub admits: bool,
+    /// Filters that run.
+    pub switches: PredicateSwitches,
+    /// Some plugin filters nodes at all.
+    pub filters: bool,
+    /// Plugin gang is there: conditions of PodGroups are written.
+    pub gang: bool,
+    /// Node scores.
+    pub scores: ScoreConfig,
+    slots: Vec<Slot>,
+}
+
+impl Pipeline {
+    /// Builds the plugins and actions of a configuration. Unknown plugins and wrong arguments become warnings.
+    pub fn new(conf: &SchedulerConf, warnings: &mut Vec<String>) -> Self {
+        warnings.extend(conf.warnings());
+        let mut pipeline = Self { switches: PredicateSwitches::NONE, ..Self::default() };
+        for name in &conf.actions {
+            match registry::ACTIONS.iter().find(|(known, _)| known == name) {
+                Some((_, make)) => pipeline.actions.push(make()),
+                None => warnings.push(format!("action {name} is unknown: skipped")),
+            }
+            pipeline.admits |= name == "enqueue";
+        }
+        for (tier, options) in conf.tiers.iter().enumerate() {
+            for option in &options.plugins {
+                let Some((name, make)) =
+                    registry::PLUGINS.iter().find(|(known, _)| *known == option.name)
+                else {
+                    warnings.push(format!("plugin {} is unknown: skipped", option.name));
+                    continue;
+                };
+                let mut plugin = make();
+                let mut wrong = Vec::new();
+                plugin.configure(&option.arguments, &mut wrong);
+                warnings.extend(wrong.into_iter().map(|text| format!("plugin {name}: {text}")));
+                let mut hooks = plugin.hooks();
+                for &(hook, flag) in GATES {
+                    if !option.enabled(flag) {
+                        hooks.remove(hook);
+                    }
+                }
+                if hooks.contains(Hooks::PREDICATE) {
+                    plugin.filters(&mut pipeline.switches);
+                    pipeline.filters = true;
+                }
+                if hooks.contains(Hooks::NODE_ORDER) {
+                    plugin.scores(&mut pipeline.scores);
+                }
+                pipeline.gang |= *name == "gang";
+                pipeline.slots.push(Slot { name, tier, hooks, plugin });
+            }
+        }
+        pipeline
+    }
+
+    fn with(&self, hook: Hooks) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(move |slot| slot.hooks.contains(hook))
+    }
+
+    fn with_mut(&mut self, hook: Hooks) -> impl Iterator<Item = &mut Slot> {
+        self.slots.iter_mut().filter(move |slot| slot.hooks.contains(hook))
+    }
+
+    /// Names of the plugins that are loaded.
+    pub fn plugins(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.slots.iter().map(|slot| slot.name)
+    }
+
+    /// Opens a session.
+    pub fn open(&mut self, state: &State) {
+        for slot in self.with_mut(Hooks::OPEN) {
+            slot.plugin.open(state);
+        }
+    }
+
+    /// Tells of a placement.
+    pub fn account(&mut self, state: &State, delta: &Delta) {
+        for slot in self.with_mut(Hooks::ACCOUNT) {
+            slot.plugin.account(state, delta);
+        }
+    }
+
+    /// Key that orders jobs, without the tie-break.
+    pub fn job_order(&self, state: &State, job: JobId) -> OrderKey {
+        let mut key = OrderKey::default();
+        self.with(Hooks::JOB_ORDER).for_each(|slot| slot.plugin.job_order(state, job, &mut key));
+        key
+    }
+
+    /// Key that orders queues, without the tie-break.
+    pub fn queue_order(&self, state: &State, queue: QueueId) -> OrderKey {
+        let mut key = OrderKey::default();
+        self.with(Hooks::QUEUE_ORDER).for_each(|slot| slot.plugin.queue_order(state, queue, &mut key));
+        key
+    }
+
+    /// Key that orders tasks, without the tie-break.
+    pub fn task_order(&self, state: &State, task: TaskId) -> OrderKey {
+        let mut key = OrderKey::default();
+        self.with(Hooks::TASK_ORDER).for_each(|slot| slot.plugin.task_order(state, task, &mut key));
+        key
+    }
+
+    /// Any plugin calls the queue overused.
+    pub fn overused(&self, state: &State, queue: QueueId) -> bool {
+        self.with(Hooks::OVERUSED).any(|slot| slot.plugin.overused(state, queue))
+    }
+
+    /// Copies that every plugin allows.
+    pub fn allocatable(&self, state: &State, queue: QueueId, class: ClassId, count: u32) -> u32 {
+        self.with(Hooks::ALLOCATABLE)
+            .fold(count, |count, slot| slot.plugin.allocatable(state, queue, class, count))
+    }
+
+    /// Why a queue may take no more of a class.
+    pub fn limit_reached(&self, state: &State, queue: QueueId, class: ClassId) -> Option<String> {
+        self.with(Hooks::ALLOCATABLE).find_map(|slot| slot.plugin.limit_reached(state, queue, class))
+    }
+
+    /// The first objection to a job; never gated.
+    pub fn job_valid(&self, state: &State, job: JobId) -> Result<(), Invalid> {
+        self.with(Hooks::JOB_VALID).try_for_each(|slot| slot.plugin.job_valid(state, job))
+    }
+
+    /// Every plugin agrees that the job may be committed.
+    pub fn job_ready(&self, state: &State, job: JobId) -> bool {
+        self.with(Hooks::JOB_READY).all(|slot| slot.plugin.job_ready(state, job))
+    }
+
+    /// Tier by tier: a reject ends it, a permit ends it after its tier; nobody's opinion is yes.
+    pub fn job_pipelined(&self, state: &State, job: JobId) -> bool {
+        vote(self.with(Hooks::JOB_PIPELINED).map(|slot| (slot.tier, slot.plugin.job_pipelined(state, job))))
+    }
+
+    /// All plugins of the first tier that has any; nobody's opinion is no.
+    pub fn job_starving(&self, state: &State, job: JobId) -> bool {
+        let Some(tier) = self.with(Hooks::JOB_STARVING).map(|slot| slot.tier).next() else {
+            return false;
+        };
+        self.with(Hooks::JOB_STARVING)
+            .filter(|slot| slot.tier == tier)
+            .all(|slot| slot.plugin.job_starving(state, job))
+    }
+
+    /// As [`Pipeline::job_pipelined`], with the text of the plugin that rejects.
+    pub fn job_enqueueable(&mut self, state: &State, job: JobId) -> Admission {
+        let mut permitted_in = None;
+        for slot in self.with_mut(Hooks::JOB_ENQUEUEABLE) {
+            if permitted_in.is_some_and(|tier| tier < slot.tier) {
+                break;
+            }
+            let admission = slot.plugin.job_enqueueable(state, job);
+            match admission.vote {
+                Vote::Reject => return admission,
+                Vote::Permit => permitted_in = Some(slot.tier),
+                Vote::Abstain => {}
+            }
+        }
+        Admission::of(Vote::Permit)
+    }
+
+    /// Tells that a job was admitted.
+    pub fn job_enqueued(&mut self, state: &State, job: JobId) {
+        for slot in self.with_mut(Hooks::JOB_ENQUEUED) {
+            slot.plugin.job_enqueued(state, job);
+        }
+    }
+}
+
+fn vote(votes: impl Iterator<Item = (usize, Vote)>) -> bool {
+    let mut permitted_in = None;
+    for (tier, vote) in votes {
+        if permitted_in.is_some_and(|before| before < tier) {
+            break;
+        }
+        match vote {
+            Vote::Reject => return false,
+            Vote::Permit => permitted_in = Some(tier),
+            Vote::Abstain => {}
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reject_wins_in_its_tier_and_a_permit_hides_later_tiers() {
+        assert!(vote(std::iter::empty()));
+        assert!(!vote([(0, Vote::Permit), (0, Vote::Reject)].into_iter()));
+        assert!(vote([(0, Vote::Permit), (1, Vote::Reject)].into_iter()));
+        assert!(!vote([(0, Vote::Abstain), (1, Vote::Reject)].into_iter()));
+    }
+
+    #[test]
+    fn unknown_plugins_and_wrong_arguments_are_warnings() {
+        let text = "actions: allocate\ntiers: [{plugins: [{name: nodeoder}, {name: nodeorder, arguments: {leastrequested.weight: '3'}}]}]";
+        let conf = SchedulerConf::parse(text, registry::action_names()).unwrap();
+        let mut warnings = Vec::new();
+        let pipeline = Pipeline::new(&conf, &mut warnings);
+        assert_eq!(pipeline.plugins().collect::<Vec<_>>(), ["nodeorder"]);
+        assert_eq!(
+            warnings,
+            [
+                "plugin nodeoder is unknown: skipped",
+                "plugin nodeorder: argument leastrequested.weight must be a whole number, not \"3\": ignored"
+            ]
+        );
+    }
+}

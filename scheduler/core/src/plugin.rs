@@ -1,0 +1,289 @@
+//! What a plugin is: an implementation of [`Plugin`] in a file of its own. A plugin names the extension points
+//! it takes part in ([`Hooks`]) and implements those methods; every other method keeps its neutral default.
+//! A plugin may keep figures of its own, which it derives from the state when a session opens and follows
+//! through [`Plugin::account`]. Plugins never see each other.
+
+pub mod binpack;
+pub mod conformance;
+pub mod drf;
+pub mod gang;
+pub mod nodeorder;
+pub mod overcommit;
+pub mod predicates;
+pub mod priority;
+pub mod proportion;
+
+use bitflags::bitflags;
+use smallvec::SmallVec;
+use tephra_api::conf::Arguments;
+
+use crate::index::score::ScoreConfig;
+use crate::matching::static_filter::PredicateSwitches;
+use crate::state::State;
+use crate::state::classes::ClassId;
+use crate::state::jobs::JobId;
+use crate::state::queues::QueueId;
+use crate::state::tasks::TaskId;
+
+bitflags! {
+    /// Extension points (Volcano 3.6).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Hooks: u64 {
+        /// Order of jobs.
+        const JOB_ORDER = 1;
+        /// Order of queues.
+        const QUEUE_ORDER = 1 << 1;
+        /// Order of queues as victims.
+        const VICTIM_QUEUE_ORDER = 1 << 2;
+        /// Order of tasks.
+        const TASK_ORDER = 1 << 3;
+        /// Order of sub-groups.
+        const SUB_JOB_ORDER = 1 << 4;
+        /// Order of clusters (no caller, as in Volcano).
+        const CLUSTER_ORDER = 1 << 5;
+        /// Node filters.
+        const PREDICATE = 1 << 6;
+        /// Node scores.
+        const NODE_ORDER = 1 << 7;
+        /// Choice of the best node.
+        const BEST_NODE = 1 << 8;
+        /// Score of hypernodes.
+        const HYPER_NODE_ORDER = 1 << 9;
+        /// Order in which hypernodes are tried.
+        const HYPER_NODE_GRADIENT = 1 << 10;
+        /// Queue above its share.
+        const OVERUSED = 1 << 11;
+        /// May a queue take these copies?
+        const ALLOCATABLE = 1 << 12;
+        /// May a queue take from others?
+        const PREEMPTIVE = 1 << 13;
+        /// Victims between jobs.
+        const PREEMPTABLE = 1 << 14;
+        /// Victims between queues.
+        const RECLAIMABLE = 1 << 15;
+        /// Victims of the gang actions.
+        const UNIFIED_EVICTABLE = 1 << 16;
+        /// Victims of shuffle.
+        const VICTIM_TASKS = 1 << 17;
+        /// May the job be scheduled at all?
+        const JOB_VALID = 1 << 18;
+        /// May the job's statement be committed?
+        const JOB_READY = 1 << 19;
+        /// May the job keep room that is being freed?
+        const JOB_PIPELINED = 1 << 20;
+        /// Should the job preempt?
+        const JOB_STARVING = 1 << 21;
+        /// May the job be admitted?
+        const JOB_ENQUEUEABLE = 1 << 22;
+        /// The job was admitted.
+        const JOB_ENQUEUED = 1 << 23;
+        /// As JOB_READY for a sub-group.
+        const SUB_JOB_READY = 1 << 24;
+        /// As JOB_PIPELINED for a sub-group.
+        const SUB_JOB_PIPELINED = 1 << 25;
+        /// Job that nodes are reserved for (no caller, as in Volcano).
+        const TARGET_JOB = 1 << 26;
+        /// Reserved nodes (no caller, as in Volcano).
+        const RESERVED_NODES = 1 << 27;
+        /// Wants to hear of each placement.
+        const ACCOUNT = 1 << 28;
+        /// Figures of its own that must be derived when a session opens.
+        const OPEN = 1 << 29;
+    }
+}
+
+/// Answer of a plugin that may have no opinion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vote {
+    /// Yes.
+    Permit,
+    /// No opinion.
+    Abstain,
+    /// No.
+    Reject,
+}
+
+/// A sort key: parts compare in order, smaller goes first. Comparators over tiers become one key, because the
+/// first non-zero comparison is the first differing part.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OrderKey(SmallVec<[i64; 4]>);
+
+impl OrderKey {
+    /// Appends a whole number.
+    pub fn push(&mut self, part: i64) {
+        self.0.push(part);
+    }
+
+    /// This key, then another.
+    #[must_use]
+    pub fn then(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+
+    /// Appends a float; NaN goes last.
+    pub fn push_f64(&mut self, part: f64) {
+        // Bits of a float, as signed integers, sort like the float once negative ones are mirrored. Adding 0
+        // turns the negative zero into the positive one.
+        let bits = (part + 0.0).to_bits() as i64;
+        self.0.push(if bits < 0 { i64::MIN.wrapping_sub(bits) } else { bits });
+    }
+}
+
+/// Why a job is not valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalid {
+    /// Reason in one word.
+    pub reason: &'static str,
+    /// Reason for a person.
+    pub message: String,
+}
+
+/// Answer to "may this job be admitted?".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admission {
+    /// The vote.
+    pub vote: Vote,
+    /// Text of the event on a rejected PodGroup.
+    pub message: String,
+}
+
+impl Admission {
+    /// A vote without words.
+    pub fn of(vote: Vote) -> Self {
+        Self { vote, message: String::new() }
+    }
+}
+
+/// Who asks for victims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EvictFor {
+    /// Another job of the queue.
+    Preempt,
+    /// Another queue.
+    Reclaim,
+    /// A gang, within the queue.
+    GangPreempt,
+    /// A gang, from other queues.
+    GangReclaim,
+}
+
+/// A placement or its undoing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delta {
+    /// Class of the tasks.
+    pub class: ClassId,
+    /// Their job.
+    pub job: JobId,
+    /// Its queue.
+    pub queue: QueueId,
+    /// Number of tasks, negative when undone.
+    pub count: i64,
+}
+
+/// A plugin.
+#[expect(unused_variables, reason = "defaults of extension points ignore their arguments")]
+pub trait Plugin: Send + std::fmt::Debug {
+    /// Extension points that it takes part in.
+    fn hooks(&self) -> Hooks;
+
+    /// Reads the arguments; what is wrong with them goes into `warnings`, the default stays.
+    fn configure(&mut self, arguments: &Arguments, warnings: &mut Vec<String>) {}
+
+    /// Sets the filters it contributes (called when `PREDICATE` is enabled).
+    fn filters(&self, switches: &mut PredicateSwitches) {}
+
+    /// Sets the node scores it contributes (called when `NODE_ORDER` is enabled).
+    fn scores(&self, config: &mut ScoreConfig) {}
+
+    /// Derives figures of its own when a session opens.
+    fn open(&mut self, state: &State) {}
+
+    /// Follows a placement.
+    fn account(&mut self, state: &State, delta: &Delta) {}
+
+    /// Part of the key that orders jobs.
+    fn job_order(&self, state: &State, job: JobId, key: &mut OrderKey) {}
+
+    /// Part of the key that orders queues.
+    fn queue_order(&self, state: &State, queue: QueueId, key: &mut OrderKey) {}
+
+    /// Part of the key that orders tasks of a job.
+    fn task_order(&self, state: &State, task: TaskId, key: &mut OrderKey) {}
+
+    /// Queue above its share: it gets nothing in this action.
+    fn overused(&self, state: &State, queue: QueueId) -> bool {
+        false
+    }
+
+    /// How many of `count` copies of a class the queue may take now.
+    fn allocatable(&self, state: &State, queue: QueueId, class: ClassId, count: u32) -> u32 {
+        count
+    }
+
+    /// Why [`Plugin::allocatable`] says no, for messages.
+    fn limit_reached(&self, state: &State, queue: QueueId, class: ClassId) -> Option<String> {
+        None
+    }
+
+    /// May the queue take room from others for this class?
+    fn preemptive(&self, state: &State, queue: QueueId, class: ClassId) -> bool {
+        true
+    }
+
+    /// Keeps the tasks that may be victims; `Abstain` when it does not care.
+    fn victims(&self, state: &State, why: EvictFor, preemptor: TaskId, keep: &mut Vec<TaskId>) -> Vote {
+        Vote::Abstain
+    }
+
+    /// May the job be scheduled at all?
+    fn job_valid(&self, state: &State, job: JobId) -> Result<(), Invalid> {
+        Ok(())
+    }
+
+    /// May the job's statement be committed?
+    fn job_ready(&self, state: &State, job: JobId) -> bool {
+        true
+    }
+
+    /// May the job keep the room it was promised?
+    fn job_pipelined(&self, state: &State, job: JobId) -> Vote {
+        Vote::Abstain
+    }
+
+    /// Should the job preempt?
+    fn job_starving(&self, state: &State, job: JobId) -> bool {
+        false
+    }
+
+    /// May the job be admitted?
+    fn job_enqueueable(&mut self, state: &State, job: JobId) -> Admission {
+        Admission::of(Vote::Abstain)
+    }
+
+    /// The job was admitted.
+    fn job_enqueued(&mut self, state: &State, job: JobId) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_floats_sort_like_the_floats() {
+        let floats = [f64::NEG_INFINITY, -2.5, -0.1, -0.0, 0.1, 3.0, f64::INFINITY];
+        let keys: Vec<OrderKey> = floats
+            .iter()
+            .map(|&float| {
+                let mut key = OrderKey::default();
+                key.push_f64(float);
+                key
+            })
+            .collect();
+        assert!(keys.is_sorted(), "{keys:?}");
+        let (mut a, mut b) = (OrderKey::default(), OrderKey::default());
+        a.push_f64(-0.0);
+        b.push_f64(0.0);
+        assert_eq!(a, b);
+    }
+}

@@ -1,0 +1,21 @@
+//! Plugin `conformance`: system pods are nobody's victims. No arguments.
+
+use super::{EvictFor, Hooks, Plugin, Vote};
+use crate::state::State;
+use crate::state::tasks::TaskId;
+
+/// The plugin.
+#[derive(Debug)]
+pub struct Conformance;
+
+impl Plugin for Conformance {
+    fn hooks(&self) -> Hooks {
+        Hooks::PREEMPTABLE | Hooks::RECLAIMABLE | Hooks::UNIFIED_EVICTABLE
+    }
+
+    /// Drops pods of the two system priority classes and of namespace `kube-system`.
+    fn victims(&self, state: &State, _: EvictFor, _: TaskId, keep: &mut Vec<TaskId>) -> Vote {
+        keep.retain(|&task| !state.tasks[task].critical);
+        Vote::Permit
+    }
+}

@@ -1,0 +1,52 @@
+//! The two lists: which actions and which plugins exist. Adding one is one file and one line here.
+
+use crate::action::{self, Action};
+use crate::plugin::{self, Plugin};
+
+/// Every action by its name in the configuration.
+pub const ACTIONS: &[(&str, fn() -> Box<dyn Action>)] = &[
+    ("enqueue", || Box::new(action::enqueue::Enqueue)),
+    ("allocate", || Box::new(action::allocate::Allocate)),
+    ("backfill", || Box::new(action::backfill::Backfill)),
+];
+
+/// Every plugin by its name in the configuration.
+pub const PLUGINS: &[(&str, fn() -> Box<dyn Plugin>)] = &[
+    ("priority", || Box::new(plugin::priority::Priority)),
+    ("gang", || Box::new(plugin::gang::Gang)),
+    ("conformance", || Box::new(plugin::conformance::Conformance)),
+    ("drf", || Box::new(plugin::drf::Drf)),
+    ("proportion", || Box::<plugin::proportion::Proportion>::default()),
+    ("predicates", || Box::<plugin::predicates::Predicates>::default()),
+    ("nodeorder", || Box::<plugin::nodeorder::NodeOrder>::default()),
+    ("binpack", || Box::<plugin::binpack::Binpack>::default()),
+    ("overcommit", || Box::<plugin::overcommit::Overcommit>::default()),
+];
+
+/// Names of the actions, in the order of the list.
+pub fn action_names() -> &'static [&'static str] {
+    static NAMES: [&str; ACTIONS.len()] = {
+        let mut names = [""; ACTIONS.len()];
+        let mut at = 0;
+        while at < ACTIONS.len() {
+            names[at] = ACTIONS[at].0;
+            at += 1;
+        }
+        names
+    };
+    &NAMES
+}
+
+/// Names of the plugins, in the order of the list.
+pub fn plugin_names() -> &'static [&'static str] {
+    static NAMES: [&str; PLUGINS.len()] = {
+        let mut names = [""; PLUGINS.len()];
+        let mut at = 0;
+        while at < PLUGINS.len() {
+            names[at] = PLUGINS[at].0;
+            at += 1;
+        }
+        names
+    };
+    &NAMES
+}

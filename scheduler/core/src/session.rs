@@ -1,0 +1,119 @@
+//! One scheduling cycle. A [`Session`] borrows the state and the loaded configuration, lets the actions place
+//! and admit, and collects decisions. Tentative placements are a journal ([`statement`]) over the one state; what
+//! is not committed when the session ends is undone. Time stands still inside a session.
+
+pub mod close;
+pub mod order;
+pub mod place;
+pub mod reasons;
+pub mod statement;
+
+use rustc_hash::FxHashMap;
+
+use crate::decision::{Decision, Notice};
+use crate::index::kernel::Backend;
+use crate::pipeline::Pipeline;
+use crate::state::State;
+use crate::state::classes::ClassId;
+use crate::state::jobs::JobId;
+use crate::state::tasks::TaskId;
+use statement::Journal;
+
+/// Why a job was not placed in this session.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refusal {
+    /// No room, or no node that it may use.
+    Room {
+        /// The first task without a node.
+        task: TaskId,
+        /// Pods that found a place in the trial.
+        placed: u32,
+    },
+    /// The queue may take no more.
+    Queue {
+        /// The first task that the queue may not take.
+        task: TaskId,
+        /// Text for a person.
+        message: String,
+    },
+    /// A pod uses something that cannot be placed.
+    Held {
+        /// The pod.
+        task: TaskId,
+        /// Text for a person.
+        message: String,
+    },
+    /// Its queue does not exist.
+    NoQueue,
+    /// Its queue takes nobody.
+    QueueClosed,
+    /// Room that is being freed is promised to it.
+    Pipelined,
+}
+
+/// A cycle.
+#[derive(Debug)]
+pub struct Session<'s> {
+    /// The state.
+    pub state: &'s mut State,
+    /// The configuration.
+    pub pipeline: &'s mut Pipeline,
+    /// Instruction set of the kernel.
+    pub backend: Backend,
+    /// Time of the session.
+    pub now_ms: i64,
+    /// Name of the session, for `transitionID`.
+    pub id: String,
+    /// Tentative placements.
+    pub journal: Journal,
+    /// Decisions so far.
+    pub decisions: Vec<Decision>,
+    /// Events for objects, told before statuses.
+    pub notices: Vec<Notice>,
+    /// Why jobs were not placed.
+    pub refusals: FxHashMap<JobId, Refusal>,
+    /// Per class: copies that did not fit anywhere in this session, from which number on more will not either.
+    pub hopeless: FxHashMap<ClassId, u64>,
+    /// Waiting pods of jobs that are being placed.
+    pub worksheets: FxHashMap<JobId, place::Worksheet>,
+    /// Pods committed.
+    pub bound: u32,
+    /// Gangs tried and not placed.
+    pub refused: u32,
+    /// Tell `Scheduled` once per pod.
+    pub event_per_pod: bool,
+    /// Jobs that got pods committed or were admitted.
+    pub touched: Vec<JobId>,
+}
+
+impl Session<'_> {
+    /// Runs the actions of the configuration in order.
+    pub fn run(&mut self) {
+        let mut actions = std::mem::take(&mut self.pipeline.actions);
+        for action in &mut actions {
+            action.run(self);
+        }
+        self.pipeline.actions = actions;
+    }
+
+    /// Jobs with a PodGroup that this scheduler may touch, in a stable order.
+    pub fn jobs(&self) -> Vec<JobId> {
+        let mut jobs: Vec<JobId> = self
+            .state
+            .active_jobs
+            .iter()
+            .copied()
+            .filter(|&job| {
+                let row = &self.state.jobs[job as usize];
+                row.live && row.group.is_some() && !row.is_foreign()
+            })
+            .collect();
+        jobs.sort_unstable();
+        jobs
+    }
+
+    /// True when the job's queue exists.
+    pub fn has_queue(&self, job: JobId) -> bool {
+        self.state.queues[self.state.jobs[job as usize].queue as usize].exists
+    }
+}

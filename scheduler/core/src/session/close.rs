@@ -1,0 +1,321 @@
+//! The end of a session: promises are taken back, and what changed is told. Phases, conditions and counts of
+//! PodGroups (3.4, 7.2), conditions of waiting pods (features.md 5.3) and allocations of queues are compared
+//! with what is stored; only differences become decisions.
+
+use tephra_api::reasons;
+
+use super::reasons::Words;
+use super::{Refusal, Session};
+use crate::decision::{Decision, Notice, NoticeKind};
+use crate::event::{GroupCondition, PodGroupPhase, PodGroupStatus};
+use crate::state::jobs::JobId;
+use crate::state::resource::{CPU, MEMORY};
+use crate::state::status::Status;
+use crate::state::tasks::TaskId;
+
+impl Session<'_> {
+    /// Ends the session.
+    pub fn close(&mut self) {
+        let start = self.journal.savepoint_at_start();
+        self.rollback(start);
+        let mut words = Words::default();
+        for job in self.jobs() {
+            self.tell_job(job, &mut words);
+        }
+        self.tell_queues();
+        for notice in std::mem::take(&mut self.notices) {
+            self.decisions.push(Decision::Notice(notice));
+        }
+    }
+
+    fn tell_job(&mut self, job: JobId, words: &mut Words) {
+        let mut status = self.status_of(job);
+        let row = &self.state.jobs[job as usize];
+        let Some(group) = &row.group else { return };
+        let mut unschedulable = None;
+        if self.pipeline.gang && !row.tasks.is_empty() {
+            if row.is_ready() && row.roles_ready() {
+                if !has(&group.status, reasons::SCHEDULED) {
+                    set(&mut status, self.condition(reasons::SCHEDULED, reasons::GANG_READY, String::new()));
+                }
+            } else if row.counts.of(Status::Pending) > 0 || row.counts.ready() > 0 {
+                unschedulable = self.obstacle(job, words);
+            }
+        } else if matches!(self.refusals.get(&job), Some(Refusal::NoQueue | Refusal::QueueClosed)) {
+            unschedulable = self.obstacle(job, words);
+        }
+        let row = &self.state.jobs[job as usize];
+        let Some(group) = &row.group else { return };
+        let uid = group.uid.to_string();
+        if let Some((reason, message)) = &unschedulable {
+            let condition = self.condition(reasons::UNSCHEDULABLE, reason, message.clone());
+            let same = group
+                .status
+                .conditions
+                .iter()
+                .any(|old| old.kind == condition.kind && old.status && old.reason == condition.reason && old.message == condition.message);
+            if !same {
+                set(&mut status, condition);
+                self.notices.push(Notice {
+                    kind: NoticeKind::PodGroup,
+                    object: row.key.clone(),
+                    uid: uid.clone(),
+                    warning: true,
+                    reason: reasons::UNSCHEDULABLE,
+                    message: message.clone(),
+                });
+            }
+        } else if row.is_ready() && row.roles_ready() {
+            for condition in &mut status.conditions {
+                // The gang has what it waited for: an old complaint must not stand beside it.
+                if condition.kind == reasons::UNSCHEDULABLE {
+                    condition.status = false;
+                }
+            }
+        }
+        status.phase = self.phase_of(job, unschedulable.is_some());
+        let row = &self.state.jobs[job as usize];
+        let Some(group) = &row.group else { return };
+        if status != group.status {
+            let became_ready = !has(&group.status, reasons::SCHEDULED) && has(&status, reasons::SCHEDULED);
+            if became_ready {
+                self.notices.push(Notice {
+                    kind: NoticeKind::PodGroup,
+                    object: row.key.clone(),
+                    uid: uid.clone(),
+                    warning: false,
+                    reason: reasons::SCHEDULED,
+                    message: "pod group is ready".to_owned(),
+                });
+            }
+            self.decisions.push(Decision::PodGroupStatus {
+                group: row.key.clone(),
+                uid,
+                status: status.clone(),
+            });
+            let row = &mut self.state.jobs[job as usize];
+            row.phase = status.phase;
+            if let Some(group) = &mut row.group {
+                group.status = status;
+            }
+            self.state.refresh_job(job);
+        }
+        self.tell_pods(job, words);
+    }
+
+    fn condition(&self, kind: &str, reason: &str, message: String) -> GroupCondition {
+        GroupCondition {
+            kind: kind.to_owned(),
+            status: true,
+            transition_id: self.id.clone(),
+            since_ms: self.now_ms,
+            reason: reason.to_owned(),
+            message,
+        }
+    }
+
+    /// Counts as they are now, everything else as stored.
+    fn status_of(&self, job: JobId) -> PodGroupStatus {
+        let row = &self.state.jobs[job as usize];
+        let stored = row.group.as_ref().map(|group| group.status.clone()).unwrap_or_default();
+        let count = |status| row.counts.of(status) as i32;
+        PodGroupStatus {
+            running: count(Status::Running),
+            succeeded: count(Status::Succeeded),
+            failed: count(Status::Failed),
+            ..stored
+        }
+    }
+
+    /// Phase of a PodGroup (3.4). Pods that are being deleted on a node still count as scheduled, so that a
+    /// terminating gang is not queued a second time (B12).
+    fn phase_of(&self, job: JobId, unschedulable: bool) -> PodGroupPhase {
+        let row = &self.state.jobs[job as usize];
+        let of = |status| row.counts.of(status);
+        let completed = of(Status::Failed) + of(Status::Succeeded);
+        let releasing = row
+            .tasks
+            .iter()
+            .filter(|&&task| {
+                let row = &self.state.tasks[task];
+                row.status == Status::Releasing && row.node != crate::state::nodes::NO_NODE
+            })
+            .count() as u32;
+        let scheduled = of(Status::Running) + of(Status::Bound) + completed;
+        let min = row.min_member();
+        if of(Status::Running) > 0 && unschedulable {
+            PodGroupPhase::Unknown
+        } else if scheduled + releasing >= min && releasing > 0 {
+            PodGroupPhase::Running
+        } else if scheduled >= min && scheduled == completed {
+            PodGroupPhase::Completed
+        } else if scheduled >= min {
+            PodGroupPhase::Running
+        } else if row.phase == PodGroupPhase::Inqueue {
+            PodGroupPhase::Inqueue
+        } else if row.phase == PodGroupPhase::Completed && row.tasks.is_empty() {
+            // Its pods were cleaned up after they had ended: it is not queued again.
+            PodGroupPhase::Completed
+        } else {
+            PodGroupPhase::Pending
+        }
+    }
+
+    /// Reason and text of the `Unschedulable` condition, if the job waits for something that is known.
+    fn obstacle(&mut self, job: JobId, words: &mut Words) -> Option<(&'static str, String)> {
+        let queue = &self.state.queues[self.state.jobs[job as usize].queue as usize].name;
+        match self.refusals.get(&job) {
+            Some(Refusal::NoQueue) => {
+                return Some((reasons::QUEUE_NOT_FOUND, format!("queue \"{queue}\" does not exist")));
+            }
+            Some(Refusal::QueueClosed) => {
+                return Some((reasons::QUEUE_CLOSED, format!("queue \"{queue}\" is not open: it is closed or closing")));
+            }
+            _ => {}
+        }
+        let row = &self.state.jobs[job as usize];
+        if let Some(told) = &row.told_rejection
+            && row.is_pending()
+        {
+            return Some((reasons::NOT_ENOUGH_RESOURCES, format!("not admitted: {told} (queue {queue})")));
+        }
+        if let Err(invalid) = self.pipeline.job_valid(self.state, job) {
+            return Some((invalid.reason, invalid.message));
+        }
+        if row.is_pending() {
+            return None;
+        }
+        if !self.refusals.contains_key(&job) {
+            // Not looked at in this session, because nothing changed for it: what was told stands.
+            let stored = row.group.as_ref()?.status.conditions.iter();
+            let old = stored.rev().find(|c| c.kind == reasons::UNSCHEDULABLE && c.status)?;
+            let reason = [reasons::NOT_ENOUGH_RESOURCES, reasons::QUEUE_LIMITED]
+                .into_iter()
+                .find(|known| *known == old.reason)?;
+            return Some((reason, old.message.clone()));
+        }
+        let reason = match self.refusals.get(&job) {
+            Some(Refusal::Queue { .. }) => reasons::QUEUE_LIMITED,
+            _ => reasons::NOT_ENOUGH_RESOURCES,
+        };
+        Some((reason, self.gang_sentence(job, words)))
+    }
+
+    /// Conditions of the waiting pods of a gang that was refused: all of them get the same reason, also those
+    /// that would fit alone, so that an autoscaler sees the whole gang; pods over their queue's limit never look
+    /// as if more nodes would help (features.md 5.3).
+    fn tell_pods(&mut self, job: JobId, words: &mut Words) {
+        let Some(refusal) = self.refusals.get(&job).cloned() else {
+            self.tell_bind_errors(job);
+            return;
+        };
+        if self.pipeline.job_ready(self.state, job) && !matches!(refusal, Refusal::Room { .. } | Refusal::Queue { .. } | Refusal::Held { .. }) {
+            return;
+        }
+        let queue = self.state.queues[self.state.jobs[job as usize].queue as usize].name.clone();
+        let (reason, message) = match refusal {
+            Refusal::Room { task, .. } => (reasons::UNSCHEDULABLE, self.node_reasons(task, words)),
+            Refusal::Queue { message, .. } => (reasons::QUEUE_LIMITED, message),
+            Refusal::Held { message, .. } => (reasons::UNSUPPORTED, message),
+            Refusal::NoQueue => (reasons::QUEUE_LIMITED, format!("queue \"{queue}\" does not exist")),
+            Refusal::QueueClosed => (reasons::QUEUE_LIMITED, format!("queue \"{queue}\" is not open")),
+            Refusal::Pipelined => (
+                reasons::UNSCHEDULABLE,
+                "waits for room that is being freed, once minAvailable is satisfied".to_owned(),
+            ),
+        };
+        let waiting: Vec<TaskId> = self.waiting(job);
+        for task in waiting {
+            if self.state.tasks[task].bind_error.is_some() {
+                continue;
+            }
+            // A pod that is itself held says so, whatever keeps its gang.
+            match self.held(task) {
+                Some(own) => self.tell_pod(task, reasons::UNSUPPORTED, own),
+                None => self.tell_pod(task, reason, message.clone()),
+            }
+        }
+        self.tell_bind_errors(job);
+    }
+
+    fn waiting(&self, job: JobId) -> Vec<TaskId> {
+        let mut tasks: Vec<TaskId> = self.state.jobs[job as usize]
+            .tasks
+            .iter()
+            .copied()
+            .filter(|&task| {
+                let row = &self.state.tasks[task];
+                row.status == Status::Pending && row.ours && !row.gated
+            })
+            .collect();
+        tasks.sort_unstable();
+        tasks
+    }
+
+    fn tell_bind_errors(&mut self, job: JobId) {
+        if self.state.jobs[job as usize].bind_failures == 0 {
+            return;
+        }
+        for task in self.waiting(job) {
+            if let Some(error) = self.state.tasks[task].bind_error.take() {
+                self.tell_pod(task, reasons::SCHEDULER_ERROR, error.into());
+            }
+        }
+    }
+
+    fn tell_pod(&mut self, task: TaskId, reason: &'static str, message: String) {
+        let row = &mut self.state.tasks[task];
+        if row.told.as_ref().is_some_and(|told| told.0 == reason && told.1 == message) {
+            return;
+        }
+        row.told = Some(Box::new((reason.to_owned(), message.clone())));
+        self.decisions.push(Decision::PodCondition {
+            pod: row.pod.clone(),
+            reason,
+            message,
+            nominated: None,
+        });
+    }
+
+    fn tell_queues(&mut self) {
+        let mut dirty = std::mem::take(&mut self.state.dirty_queues);
+        dirty.sort_unstable();
+        for id in dirty {
+            let queue = &mut self.state.queues[id as usize];
+            queue.dirty = false;
+            if !queue.exists || queue.allocated.same(&queue.told) {
+                continue;
+            }
+            queue.told = queue.allocated.clone();
+            let mut allocated: Vec<(String, i64)> = queue
+                .allocated
+                .iter()
+                .filter(|&(dim, amount)| amount != 0 || dim == CPU || dim == MEMORY)
+                .map(|(dim, amount)| {
+                    (self.state.dims.name(dim).to_string(), self.state.dims.to_stored(dim, amount))
+                })
+                .collect();
+            allocated.sort();
+            self.decisions
+                .push(Decision::QueueAllocated { queue: queue.name.to_string(), allocated });
+        }
+    }
+}
+
+fn has(status: &PodGroupStatus, kind: &str) -> bool {
+    status.conditions.iter().any(|condition| condition.kind == kind && condition.status)
+}
+
+/// Puts a condition in the place of the one of its type. A new complaint ends an old success and the other way
+/// round, so that the two never stand side by side as true.
+fn set(status: &mut PodGroupStatus, condition: GroupCondition) {
+    for other in &mut status.conditions {
+        if other.kind != condition.kind {
+            other.status = false;
+        }
+    }
+    match status.conditions.iter_mut().find(|old| old.kind == condition.kind) {
+        Some(old) => *old = condition,
+        None => status.conditions.push(condition),
+    }
+}

@@ -1,0 +1,501 @@
+//! Placing one job: its waiting pods in order, all or nothing up to its minimum, one pod a turn beyond it.
+//! Pods of one class in a row are one *run*: whether a run fits is asked of the class's index once, and the best
+//! node for the next copy comes from the same index.
+
+use super::order::pending_tasks;
+use super::{Refusal, Session};
+use crate::index::ClassIndex;
+use crate::index::kernel::{BlockResult, Question, Room, evaluate};
+use crate::index::score::ClassHot;
+use crate::state::classes::{ClassId, NO_KEY};
+use crate::state::jobs::JobId;
+use crate::state::nodes::{LANES, NodeId};
+use crate::state::status::Status;
+use crate::state::tasks::TaskId;
+
+/// How a turn of a job ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The gang is ready; commit. `more`: it has further pods to place.
+    Ready {
+        /// Further pods wait.
+        more: bool,
+    },
+    /// Ready only once room is freed; keep the promise.
+    Pipelined,
+    /// Not possible.
+    Refused(Refusal),
+    /// Nothing could be placed and nothing was refused.
+    Nothing,
+}
+
+/// Waiting pods of a job, in order; `next` is the first that was not tried in this session.
+#[derive(Clone, Debug, Default)]
+pub struct Worksheet {
+    tasks: Vec<TaskId>,
+    next: usize,
+}
+
+/// Pods of one class and role in a row.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    class: ClassId,
+    start: usize,
+    end: usize,
+}
+
+/// A multi-class gang is tried in this many orders before it is refused.
+const ORDERS: usize = 3;
+
+impl Session<'_> {
+    /// True when a job has pods that allocate could place.
+    pub fn has_placeable(&self, job: JobId) -> bool {
+        let row = &self.state.jobs[job as usize];
+        row.counts.of(Status::Pending) > 0 && !pending_tasks(self.state, job, false).is_empty()
+    }
+
+    /// First waiting pod of a job.
+    pub fn first_pending(&self, job: JobId) -> Option<TaskId> {
+        let mut tasks = pending_tasks(self.state, job, false);
+        self.sort_tasks(&mut tasks);
+        tasks.first().copied()
+    }
+
+    /// One turn of a job.
+    pub fn place_job(&mut self, job: JobId) -> Outcome {
+        let mut sheet = match self.worksheets.remove(&job) {
+            Some(sheet) => sheet,
+            None => {
+                let mut tasks = pending_tasks(self.state, job, false);
+                self.sort_tasks(&mut tasks);
+                Worksheet { tasks, next: 0 }
+            }
+        };
+        let outcome = self.turn(job, &mut sheet);
+        if matches!(outcome, Outcome::Ready { more: true }) {
+            self.worksheets.insert(job, sheet);
+        }
+        outcome
+    }
+
+    fn turn(&mut self, job: JobId, sheet: &mut Worksheet) -> Outcome {
+        if sheet.next >= sheet.tasks.len() {
+            return Outcome::Nothing;
+        }
+        let was_ready = self.pipeline.job_ready(self.state, job);
+        if !was_ready && let Some(refusal) = self.foreseen(job, sheet) {
+            return Outcome::Refused(refusal);
+        }
+        let from = self.journal.savepoint();
+        let mut refusal = None;
+        for order in 0..ORDERS {
+            if order > 0 && !self.reorder(sheet, order) {
+                break;
+            }
+            let start = sheet.next;
+            let refused = self.walk(job, sheet);
+            if self.pipeline.job_ready(self.state, job) {
+                let placed = !self.journal.since(from).is_empty();
+                let more = sheet.next < sheet.tasks.len();
+                return if placed || more { Outcome::Ready { more } } else { Outcome::Nothing };
+            }
+            if self.pipeline.job_pipelined(self.state, job) {
+                return Outcome::Pipelined;
+            }
+            refusal = refusal.or(refused);
+            self.rollback(from);
+            sheet.next = start;
+        }
+        refusal.map_or(Outcome::Nothing, Outcome::Refused)
+    }
+
+    /// Walks the waiting pods in order until the job is ready. Gives the first refusal.
+    fn walk(&mut self, job: JobId, sheet: &mut Worksheet) -> Option<Refusal> {
+        let from = self.journal.savepoint();
+        let mut failed: Vec<u32> = Vec::new();
+        let mut refusal: Option<Refusal> = None;
+        while sheet.next < sheet.tasks.len() {
+            let run = self.run_at(sheet, sheet.next);
+            let mut index = self.take_index(run.class);
+            let stop = self.walk_run(job, sheet, run, index.as_deref_mut(), &mut failed, &mut refusal);
+            self.return_index(run.class, index);
+            if stop {
+                break;
+            }
+        }
+        if let Some(Refusal::Room { placed, .. }) = &mut refusal {
+            *placed = self.journal.since(from).len() as u32;
+        }
+        refusal
+    }
+
+    /// Places the pods of a run; true when the walk ends here.
+    fn walk_run(
+        &mut self,
+        job: JobId,
+        sheet: &mut Worksheet,
+        run: Run,
+        mut index: Option<&mut ClassIndex>,
+        failed: &mut Vec<u32>,
+        refusal: &mut Option<Refusal>,
+    ) -> bool {
+        let queue = self.state.jobs[job as usize].queue;
+        let length = (run.end - run.start) as u32;
+        let mut allowed = self.pipeline.allocatable(self.state, queue, run.class, length);
+        while sheet.next < run.end {
+            let task = sheet.tasks[sheet.next];
+            sheet.next += 1;
+            if allowed == 0 {
+                refusal.get_or_insert_with(|| self.queue_refusal(job, task));
+                continue;
+            }
+            let role = self.state.tasks[task].role;
+            if role != 0 && failed.contains(&role) {
+                continue;
+            }
+            let problem = match self.held(task) {
+                Some(message) => Refusal::Held { task, message },
+                None => match self.choose(task, index.as_deref_mut()) {
+                    Some((node, pipelined)) => {
+                        allowed -= 1;
+                        self.place(task, node, pipelined);
+                        if let Some(index) = index.as_deref_mut() {
+                            let key = &self.state.classes.keys[index.key as usize];
+                            let block = node as usize / LANES;
+                            index.refresh_block(&self.state.nodes, key, self.backend, block);
+                        }
+                        if self.pipeline.job_ready(self.state, job) {
+                            return true;
+                        }
+                        continue;
+                    }
+                    None => Refusal::Room { task, placed: 0 },
+                },
+            };
+            refusal.get_or_insert(problem);
+            failed.push(role);
+            if !self.state.jobs[job as usize].may_continue(failed) {
+                return true;
+            }
+            if role != 0 {
+                continue;
+            }
+            // Without a role nothing is remembered of the failure, yet more of the same class fails the same.
+            if index.is_some() && self.held(task).is_none() {
+                sheet.next = run.end;
+            }
+        }
+        false
+    }
+
+    fn run_at(&self, sheet: &Worksheet, start: usize) -> Run {
+        let of = |at: usize| {
+            let row = &self.state.tasks[sheet.tasks[at]];
+            (row.class, row.role)
+        };
+        let first = of(start);
+        let end = (start + 1..sheet.tasks.len()).find(|&at| of(at) != first).unwrap_or(sheet.tasks.len());
+        Run { class: first.0, start, end }
+    }
+
+    /// A refusal that is certain before anything is placed: the queue may not take enough, or even if every
+    /// class had the cluster for itself too few copies would fit. Exact for a gang of one class.
+    fn foreseen(&mut self, job: JobId, sheet: &Worksheet) -> Option<Refusal> {
+        let row = &self.state.jobs[job as usize];
+        let need = u64::from(row.min_member())
+            .saturating_sub(u64::from(row.counts.ready() + row.best_effort));
+        let queue = row.queue;
+        let (mut by_queue, mut by_room) = (0_u64, 0_u64);
+        let mut blocked = None;
+        let mut at = sheet.next;
+        while at < sheet.tasks.len() {
+            let run = self.run_at(sheet, at);
+            at = run.end;
+            let length = (run.end - run.start) as u32;
+            let allowed = self.pipeline.allocatable(self.state, queue, run.class, length);
+            if allowed < length && blocked.is_none() {
+                blocked = Some(sheet.tasks[run.start + allowed as usize]);
+            }
+            by_queue += u64::from(allowed);
+            by_room += u64::from(length).min(self.copies(run.class, need));
+        }
+        if by_queue < need {
+            return Some(self.queue_refusal(job, blocked.unwrap_or(sheet.tasks[sheet.next])));
+        }
+        // Room that is being freed can be promised: then only a walk tells.
+        if by_room < need && self.state.releasing == 0 {
+            let task = sheet.tasks[(sheet.next + by_room as usize).min(sheet.tasks.len() - 1)];
+            if let Some(message) = self.held(task) {
+                return Some(Refusal::Held { task, message });
+            }
+            return Some(Refusal::Room { task, placed: by_room as u32 });
+        }
+        None
+    }
+
+    /// Upper bound of the copies of a class that fit now. What was too few for one gang stays an upper bound for
+    /// the session, since a session only takes room.
+    fn copies(&mut self, class: ClassId, need: u64) -> u64 {
+        if let Some(&most) = self.hopeless.get(&class)
+            && most < need
+        {
+            return most;
+        }
+        let index = self.take_index(class);
+        let total = index.as_ref().map_or(0, |index| index.total());
+        self.return_index(class, index);
+        if total < need {
+            self.hopeless.insert(class, total);
+        }
+        total
+    }
+
+    fn queue_refusal(&self, job: JobId, task: TaskId) -> Refusal {
+        let queue = self.state.jobs[job as usize].queue;
+        let class = self.state.tasks[task].class;
+        let message = self.pipeline.limit_reached(self.state, queue, class).unwrap_or_else(|| {
+            format!("queue {} may take no more", self.state.queues[queue as usize].name)
+        });
+        Refusal::Queue { task, message }
+    }
+
+    /// Sorts the runs that are left by how hard they are to place, so that pods with few choices go first (order
+    /// 1), or by size of the request (order 2). False when that changes nothing.
+    fn reorder(&mut self, sheet: &mut Worksheet, order: usize) -> bool {
+        let mut runs = Vec::new();
+        let mut at = sheet.next;
+        while at < sheet.tasks.len() {
+            let run = self.run_at(sheet, at);
+            at = run.end;
+            runs.push(run);
+        }
+        if runs.len() < 2 {
+            return false;
+        }
+        let before: Vec<usize> = runs.iter().map(|run| run.start).collect();
+        let mut keyed: Vec<(i64, Run)> = Vec::with_capacity(runs.len());
+        for run in runs {
+            let class = &self.state.classes.list[run.class as usize];
+            let key = match order {
+                1 if class.key != NO_KEY => {
+                    i64::from(self.state.classes.keys[class.key as usize].possible())
+                }
+                1 => 0,
+                _ => -self.weight(run.class),
+            };
+            keyed.push((key, run));
+        }
+        keyed.sort_by_key(|&(key, run)| (key, run.start));
+        if keyed.iter().map(|(_, run)| run.start).eq(before) {
+            return false;
+        }
+        let tasks: Vec<TaskId> =
+            keyed.iter().flat_map(|(_, run)| &sheet.tasks[run.start..run.end]).copied().collect();
+        sheet.tasks.truncate(sheet.next);
+        sheet.tasks.extend(tasks);
+        true
+    }
+
+    /// Dominant part of the cluster that one copy takes, in millionths.
+    fn weight(&self, class: ClassId) -> i64 {
+        let request = &self.state.classes.list[class as usize].request;
+        request
+            .iter()
+            .map(|&(dim, amount)| {
+                let total = self.state.total.get(dim).max(1);
+                (i128::from(amount) * 1_000_000_000 / total) as i64
+            })
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Takes the index of a class out of the state, up to date; `None` for classes that depend on other pods or
+    /// can be placed nowhere.
+    fn take_index(&mut self, class: ClassId) -> Option<Box<ClassIndex>> {
+        let row = &mut self.state.classes.list[class as usize];
+        if row.impossible.is_some() || row.key == NO_KEY {
+            return None;
+        }
+        let key = row.key;
+        let mut index = match row.index.take() {
+            Some(index) => index,
+            None => {
+                let row = &self.state.classes.list[class as usize];
+                let hot = ClassHot::new(row, &self.pipeline.scores, &self.state.dims);
+                Box::new(ClassIndex::new(hot, key))
+            }
+        };
+        self.state.classes.refresh_scores(key, &self.state.nodes);
+        index.refresh(&self.state.nodes, &self.state.classes.keys[key as usize], self.backend);
+        Some(index)
+    }
+
+    fn return_index(&mut self, class: ClassId, index: Option<Box<ClassIndex>>) {
+        self.state.classes.list[class as usize].index = index;
+    }
+
+    /// A node for a task: on free room, else on room that is being freed.
+    fn choose(&mut self, task: TaskId, index: Option<&mut ClassIndex>) -> Option<(NodeId, bool)> {
+        let index = index?;
+        if self.depends_on_pods(task) || self.has_volumes(task) {
+            if let Some(node) = self.scan(task, &index.hot, Room::Free) {
+                return Some((node, false));
+            }
+        } else if let Some(node) = index.best() {
+            return Some((node, false));
+        }
+        if self.state.releasing == 0 {
+            return None;
+        }
+        self.scan(task, &index.hot, Room::Future).map(|node| (node, true))
+    }
+
+    /// A node for a pod that asks for nothing but a place.
+    pub fn find_place(&mut self, task: TaskId) -> Option<NodeId> {
+        let index = self.take_index(self.state.tasks[task].class)?;
+        let node = self.scan(task, &index.hot, Room::Any);
+        self.return_index(self.state.tasks[task].class, Some(index));
+        node
+    }
+
+    fn has_volumes(&self, task: TaskId) -> bool {
+        self.state.tasks[task].held.as_ref().is_some_and(|held| !held.claims.is_empty())
+    }
+
+    /// True when where the task may go depends on pods elsewhere.
+    pub fn depends_on_pods(&self, task: TaskId) -> bool {
+        let row = &self.state.tasks[task];
+        let class = &self.state.classes.list[row.class as usize];
+        class.stateful
+            || (self.state.stateful_fed
+                && self.state.stateful.is_affected(&row.pod.namespace, &row.labels, &class.spec))
+    }
+
+    /// Looks at every node: for pods that depend on other pods or volumes, and for room that is being freed.
+    fn scan(&mut self, task: TaskId, hot: &ClassHot, room: Room) -> Option<NodeId> {
+        let row = &self.state.tasks[task];
+        let key = self.state.classes.list[row.class as usize].key;
+        let depends = self.depends_on_pods(task);
+        let mut fits: Vec<u64> = Vec::with_capacity(self.state.nodes.blocks());
+        let mut out = BlockResult::default();
+        let mut fixed = [0.0; LANES];
+        for block in 0..self.state.nodes.blocks() {
+            let mask = self.state.classes.keys[key as usize].mask.get(block).copied().unwrap_or(0);
+            let mut bits = 0;
+            if mask != 0 {
+                let question =
+                    Question { class: hot, nodes: &self.state.nodes, block, mask, room, fixed: &fixed };
+                evaluate(self.backend, &question, &mut out);
+                for lane in 0..LANES {
+                    let node = (block * LANES + lane) as NodeId;
+                    if out.copies[lane] >= 1.0 && self.volumes_allow(task, node) {
+                        bits |= 1 << lane;
+                    }
+                }
+            }
+            fits.push(bits);
+        }
+        let extra = if depends { self.filter_by_pods(task, &mut fits) } else { None };
+        let mut best: Option<(f64, NodeId)> = None;
+        for (block, &bits) in fits.iter().enumerate().filter(|(_, bits)| **bits != 0) {
+            let nodes = &self.state.nodes;
+            crate::index::block_max::fill_fixed(
+                &self.state.classes.keys[key as usize],
+                nodes,
+                block,
+                &mut fixed,
+            );
+            if let Some(extra) = &extra {
+                for (lane, fixed) in fixed.iter_mut().enumerate() {
+                    *fixed += extra.get(block * LANES + lane).copied().unwrap_or(0.0);
+                }
+            }
+            let question = Question { class: hot, nodes, block, mask: bits, room, fixed: &fixed };
+            evaluate(self.backend, &question, &mut out);
+            for lane in 0..LANES {
+                if bits >> lane & 1 == 1 && best.is_none_or(|(score, _)| out.score[lane] > score) {
+                    best = Some((out.score[lane], (block * LANES + lane) as NodeId));
+                }
+            }
+        }
+        best.map(|(_, node)| node)
+    }
+
+    /// Clears the lanes that other pods rule out; gives the scores that other pods cause, by slot.
+    fn filter_by_pods(&mut self, task: TaskId, fits: &mut [u64]) -> Option<Vec<f64>> {
+        let row = &self.state.tasks[task];
+        let spec = &self.state.classes.list[row.class as usize].spec;
+        let query = crate::stateful::Query {
+            namespace: &row.pod.namespace,
+            labels: &row.labels,
+            spec,
+            switches: &self.pipeline.switches,
+        };
+        let mut feasible = Vec::new();
+        let mut asked = self.state.stateful.ask(&query);
+        for (block, bits) in fits.iter_mut().enumerate() {
+            let mut left = *bits;
+            while left != 0 {
+                let lane = left.trailing_zeros() as usize;
+                left &= left - 1;
+                let node = (block * LANES + lane) as NodeId;
+                if asked.filter(node).is_ok() {
+                    feasible.push(node);
+                } else {
+                    *bits &= !(1 << lane);
+                }
+            }
+        }
+        let scores = asked.scores(
+            &feasible,
+            self.pipeline.scores.pod_affinity as i64,
+            self.pipeline.scores.spread as i64,
+        )?;
+        let mut by_slot = vec![0.0; fits.len() * LANES];
+        for (&node, score) in feasible.iter().zip(scores) {
+            by_slot[node as usize] = score as f64;
+        }
+        Some(by_slot)
+    }
+
+    fn volumes_allow(&self, task: TaskId, node: NodeId) -> bool {
+        let row = &self.state.tasks[task];
+        let Some(held) = row.held.as_ref().filter(|held| !held.claims.is_empty()) else { return true };
+        let Ok(demands) = self.state.volumes.demands(&row.pod.namespace, &held.claims) else {
+            return false;
+        };
+        let identity = &self.state.nodes.identity[node as usize];
+        demands.iter().all(|terms| {
+            crate::matching::node_selector::any_term_matches(
+                terms,
+                Some(&identity.name),
+                &identity.labels,
+            )
+        })
+    }
+
+    /// Why a pod may not be placed whatever room there is.
+    pub fn held(&self, task: TaskId) -> Option<String> {
+        let row = &self.state.tasks[task];
+        if let Some(text) = &self.state.classes.list[row.class as usize].impossible {
+            return Some(text.clone());
+        }
+        let held = row.held.as_ref()?;
+        if !held.unsupported.is_empty() {
+            return Some(format!("not supported yet: {}", held.unsupported.join(", ")));
+        }
+        self.state.volumes.demands(&row.pod.namespace, &held.claims).err()
+    }
+
+    /// Best-effort pods count as ready for their gang while they wait, but not if no node could take them
+    /// (scenario gang-besteffort-member-that-fits-nowhere).
+    pub fn settle_best_effort(&mut self, job: JobId) {
+        if self.state.jobs[job as usize].counts.of(Status::Pending) == 0 {
+            return;
+        }
+        for task in pending_tasks(self.state, job, true) {
+            let stuck = self.held(task).is_some() || self.find_place(task).is_none();
+            self.state.set_stuck(task, stuck);
+        }
+    }
+}

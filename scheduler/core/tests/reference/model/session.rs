@@ -1,0 +1,251 @@
+//! A session: nodes, jobs and tasks as they stand, recomputed from the world, and the moves that actions make.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tephra_api::resource::Resource;
+use tephra_core::event::{ObjectKey, PodGroupObject, PodGroupPhase, PodSpec, QueueObject};
+
+use super::node::Node;
+use super::overcommit::Overcommit;
+use super::proportion::Proportion;
+use super::vector::{plus, vector};
+use super::world::{Status, World};
+
+/// Queue of gangs that name none.
+const DEFAULT_QUEUE: &str = "default";
+
+/// One pod.
+#[derive(Clone, Debug)]
+pub struct Task {
+    pub uid: String,
+    pub name: String,
+    pub namespace: String,
+    pub labels: Vec<(String, String)>,
+    pub role: String,
+    pub priority: i32,
+    pub created_ms: i64,
+    pub gated: bool,
+    pub status: Status,
+    /// Slot.
+    pub node: Option<usize>,
+    /// Job number, `None` for pods that only use a node.
+    pub job: Option<usize>,
+    pub request: Resource,
+    pub spec: Arc<PodSpec>,
+}
+
+impl Task {
+    /// Asks for nothing but a place.
+    pub fn best_effort(&self) -> bool {
+        self.request.is_empty()
+    }
+}
+
+/// One gang.
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub group: PodGroupObject,
+    pub queue: String,
+    pub priority: i32,
+    pub phase: PodGroupPhase,
+    pub tasks: Vec<usize>,
+    pub min_resources: Option<Resource>,
+    /// Requests of tasks that hold a node or are promised one.
+    pub allocated: Resource,
+    /// Requests of pending gated tasks.
+    pub gated: Resource,
+    /// Roles of tasks for which no node was found in this session.
+    pub failed_roles: BTreeSet<String>,
+}
+
+/// Everything that a session looks at.
+#[derive(Debug)]
+pub struct Session {
+    /// By slot.
+    pub nodes: Vec<Option<Node>>,
+    pub tasks: Vec<Task>,
+    pub jobs: Vec<Job>,
+    pub queues: BTreeMap<String, QueueObject>,
+    pub namespaces: BTreeMap<String, Vec<(String, String)>>,
+    pub total: Resource,
+    pub plugins: Vec<String>,
+    pub enqueue_runs: bool,
+    pub proportion: Proportion,
+    pub overcommit: Overcommit,
+    /// Commits so far.
+    pub binds: Vec<(ObjectKey, Vec<(String, String)>)>,
+    pub admitted: Vec<ObjectKey>,
+    pub refused: Vec<ObjectKey>,
+}
+
+impl Session {
+    /// Opens a session on the world.
+    pub fn open(world: &World, plugins: &[String], actions: &[String]) -> Self {
+        let mut session = Self {
+            nodes: world
+                .slots
+                .iter()
+                .map(|slot| slot.as_ref().and_then(|slot| slot.node.clone()).map(Node::new))
+                .collect(),
+            tasks: Vec::new(),
+            jobs: jobs(world),
+            queues: world.queues.clone(),
+            namespaces: world
+                .namespaces
+                .iter()
+                .map(|(name, namespace)| (name.clone(), namespace.labels.clone()))
+                .collect(),
+            total: Resource::default(),
+            plugins: plugins.to_vec(),
+            enqueue_runs: actions.iter().any(|action| action == "enqueue"),
+            proportion: Proportion::default(),
+            overcommit: Overcommit::default(),
+            binds: Vec::new(),
+            admitted: Vec::new(),
+            refused: Vec::new(),
+        };
+        session.add_tasks(world);
+        for node in session.nodes.iter().flatten().filter(|node| !node.object.unschedulable) {
+            session.total = plus(&session.total, &node.allocatable);
+        }
+        session.proportion = Proportion::open(&session);
+        session.overcommit = Overcommit::open(&session);
+        session
+    }
+
+    fn add_tasks(&mut self, world: &World) {
+        let slots: BTreeMap<&str, usize> = world
+            .slots
+            .iter()
+            .enumerate()
+            .filter_map(|(at, slot)| slot.as_ref().map(|slot| (slot.name.as_str(), at)))
+            .collect();
+        let jobs: BTreeMap<ObjectKey, usize> =
+            self.jobs.iter().enumerate().map(|(at, job)| (job.group.key.clone(), at)).collect();
+        for (uid, pod) in &world.pods {
+            let job = pod.object.group.as_ref().and_then(|group| {
+                jobs.get(&ObjectKey::new(pod.object.key.namespace.clone(), group.clone())).copied()
+            });
+            let mut request = vector(&pod.object.spec.requests);
+            request.scalars.get_or_insert_default().entry("pods".to_owned()).or_insert(1.0);
+            let node = pod.node.as_deref().filter(|_| pod.occupies()).and_then(|n| slots.get(n));
+            let task = Task {
+                uid: uid.clone(),
+                name: pod.object.key.name.clone(),
+                namespace: pod.object.key.namespace.clone(),
+                labels: pod.object.labels.clone(),
+                role: pod.object.role.clone(),
+                priority: pod.object.priority,
+                created_ms: pod.object.created_ms,
+                gated: pod.object.gated,
+                status: pod.status,
+                node: node.copied(),
+                job,
+                request,
+                spec: pod.object.spec.clone(),
+            };
+            if let Some(node) = task.node.and_then(|slot| self.nodes[slot].as_mut()) {
+                node.add(&task, task.status);
+            }
+            if let Some(job) = job {
+                let job = &mut self.jobs[job];
+                job.tasks.push(self.tasks.len());
+                if is_charged(task.status) {
+                    job.allocated.add(&task.request);
+                }
+                if task.gated && task.status == Status::Pending {
+                    job.gated.add(&task.request);
+                }
+            }
+            self.tasks.push(task);
+        }
+    }
+
+    /// True when the plugin is configured.
+    pub fn has(&self, plugin: &str) -> bool {
+        self.plugins.iter().any(|name| name == plugin)
+    }
+
+    /// Gives a task a node; the sums of its job and queue follow.
+    pub fn place(&mut self, task: usize, slot: usize, status: Status) {
+        let task = &mut self.tasks[task];
+        task.status = status;
+        task.node = Some(slot);
+        if let Some(node) = &mut self.nodes[slot] {
+            node.add(task, status);
+        }
+        if let Some(job) = task.job {
+            let job = &mut self.jobs[job];
+            job.allocated.add(&task.request);
+            self.proportion.allocate(&job.queue, &task.request);
+        }
+    }
+
+    /// Takes back [`Session::place`].
+    pub fn unplace(&mut self, task: usize) {
+        let task = &mut self.tasks[task];
+        if let Some(node) = task.node.take().and_then(|slot| self.nodes[slot].as_mut()) {
+            node.remove(task, task.status);
+        }
+        task.status = Status::Pending;
+        if let Some(job) = task.job {
+            let job = &mut self.jobs[job];
+            job.allocated.subtract(&task.request);
+            self.proportion.deallocate(&job.queue, &task.request);
+        }
+    }
+
+    /// Binds the allocated ones among these tasks of a job.
+    pub fn commit(&mut self, job: usize, tasks: &[usize]) {
+        let mut binds = Vec::new();
+        for &task in tasks {
+            let task = &mut self.tasks[task];
+            if task.status == Status::Allocated
+                && let Some(node) = task.node.and_then(|slot| self.nodes[slot].as_ref())
+            {
+                task.status = Status::Binding;
+                binds.push((task.uid.clone(), node.object.name.clone()));
+            }
+        }
+        if !binds.is_empty() {
+            self.binds.push((self.jobs[job].group.key.clone(), binds));
+        }
+    }
+}
+
+/// The jobs of a session: gangs whose queue exists.
+fn jobs(world: &World) -> Vec<Job> {
+    let global = world.priority_classes.values().filter(|class| class.global_default);
+    let default_priority = global.map(|class| class.value).max().unwrap_or(0);
+    let mut jobs = Vec::new();
+    for group in world.groups.values() {
+        let queue = if group.queue.is_empty() { DEFAULT_QUEUE } else { &group.queue };
+        if !world.queues.contains_key(queue) {
+            continue;
+        }
+        let class = world.priority_classes.get(&group.priority_class);
+        jobs.push(Job {
+            queue: queue.to_owned(),
+            priority: class.map_or(default_priority, |class| class.value),
+            phase: group.status.phase,
+            tasks: Vec::new(),
+            min_resources: group.min_resources.as_ref().map(vector),
+            allocated: Resource::default(),
+            gated: Resource::default(),
+            failed_roles: BTreeSet::new(),
+            group: group.clone(),
+        });
+    }
+    jobs
+}
+
+/// Holds a node, or is promised one.
+pub fn is_charged(status: Status) -> bool {
+    is_allocated(status) || status == Status::Pipelined
+}
+
+/// Volcano's allocated class.
+pub fn is_allocated(status: Status) -> bool {
+    matches!(status, Status::Allocated | Status::Binding | Status::Bound | Status::Running)
+}

@@ -1,0 +1,191 @@
+//! What the reference knows of the world between sessions: the objects as the events tell them.
+
+use std::collections::BTreeMap;
+
+use tephra_core::event::{
+    Event, NamespaceObject, NodeObject, ObjectKey, PodGroupObject, PodObject, PodPhase,
+    PriorityClassObject, QueueObject,
+};
+
+/// Status of a task (2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    Pending,
+    Allocated,
+    Pipelined,
+    Binding,
+    Bound,
+    Running,
+    Releasing,
+    Succeeded,
+    Failed,
+    Unknown,
+}
+
+/// A pod and where it is.
+#[derive(Clone, Debug)]
+pub struct Pod {
+    pub object: PodObject,
+    pub status: Status,
+    pub node: Option<String>,
+}
+
+impl Pod {
+    /// Takes room on its node.
+    pub fn occupies(&self) -> bool {
+        self.node.is_some()
+            && !matches!(self.status, Status::Pending | Status::Succeeded | Status::Failed)
+    }
+}
+
+/// A slot in use: the name, and the node unless only pods mention it.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    pub name: String,
+    pub node: Option<NodeObject>,
+}
+
+/// Every object.
+#[derive(Debug, Default)]
+pub struct World {
+    pub slots: Vec<Option<Slot>>,
+    pub pods: BTreeMap<String, Pod>,
+    pub groups: BTreeMap<ObjectKey, PodGroupObject>,
+    pub queues: BTreeMap<String, QueueObject>,
+    pub priority_classes: BTreeMap<String, PriorityClassObject>,
+    pub namespaces: BTreeMap<String, NamespaceObject>,
+}
+
+impl World {
+    /// Hears of a change.
+    pub fn apply(&mut self, event: Event) {
+        match event {
+            Event::Node(node) => {
+                let at = self.slot(&node.name);
+                if let Some(slot) = &mut self.slots[at] {
+                    slot.node = Some(node);
+                }
+            }
+            Event::NodeDeleted(name) => {
+                if let Some(slot) = self.slots.iter_mut().flatten().find(|slot| slot.name == name) {
+                    slot.node = None;
+                }
+            }
+            Event::Pod(pod) => self.set_pod(pod),
+            Event::PodDeleted(uid) => {
+                self.pods.remove(&uid);
+            }
+            Event::PodGroup(group) => {
+                self.groups.insert(group.key.clone(), group);
+            }
+            Event::PodGroupDeleted(key) => {
+                self.groups.remove(&key);
+            }
+            Event::Queue(queue) => {
+                self.queues.insert(queue.name.clone(), queue);
+            }
+            Event::QueueDeleted(name) => {
+                self.queues.remove(&name);
+            }
+            Event::PriorityClass(class) => {
+                self.priority_classes.insert(class.name.clone(), class);
+            }
+            Event::PriorityClassDeleted(name) => {
+                self.priority_classes.remove(&name);
+            }
+            Event::Namespace(namespace) => {
+                self.namespaces.insert(namespace.name.clone(), namespace);
+            }
+            Event::NamespaceDeleted(name) => {
+                self.namespaces.remove(&name);
+            }
+            Event::BindOk(uid) => {
+                if let Some(pod) = self.pods.get_mut(&uid)
+                    && pod.status == Status::Binding
+                {
+                    pod.status = Status::Bound;
+                }
+            }
+            Event::BindFailed { uid, .. } => {
+                if let Some(pod) = self.pods.get_mut(&uid)
+                    && pod.status == Status::Binding
+                {
+                    pod.status = Status::Pending;
+                    pod.node = None;
+                }
+            }
+            Event::VolumeClaim(_)
+            | Event::VolumeClaimDeleted(_)
+            | Event::Volume(_)
+            | Event::VolumeDeleted(_)
+            | Event::EvictOk(_)
+            | Event::EvictFailed { .. } => {}
+        }
+        self.free_slots();
+    }
+
+    fn set_pod(&mut self, object: PodObject) {
+        let before = self.pods.get(&object.uid);
+        if before.is_none() && !object.ours && object.node.is_none() {
+            return;
+        }
+        // A bind that the watch does not show yet still holds (B11).
+        let assumed = before.filter(|pod| pod.status == Status::Binding && object.node.is_none());
+        let pod = match assumed {
+            Some(pod) => Pod { status: Status::Binding, node: pod.node.clone(), object },
+            None => {
+                let status = status_of(&object);
+                let node = object.node.clone();
+                Pod { status, node, object }
+            }
+        };
+        if pod.occupies()
+            && let Some(node) = &pod.node
+        {
+            self.slot(node);
+        }
+        self.pods.insert(pod.object.uid.clone(), pod);
+    }
+
+    /// Slot of a name, the lowest free one if it has none.
+    fn slot(&mut self, name: &str) -> usize {
+        let known = self.slots.iter().position(|slot| slot.as_ref().is_some_and(|s| s.name == name));
+        if let Some(at) = known {
+            return at;
+        }
+        let at = self.slots.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        self.slots[at] = Some(Slot { name: name.to_owned(), node: None });
+        at
+    }
+
+    /// Gives back the slots of nodes that are gone and empty.
+    fn free_slots(&mut self) {
+        for slot in &mut self.slots {
+            let gone = slot.as_ref().is_some_and(|slot| {
+                slot.node.is_none()
+                    && !self
+                        .pods
+                        .values()
+                        .any(|pod| pod.occupies() && pod.node.as_ref() == Some(&slot.name))
+            });
+            if gone {
+                *slot = None;
+            }
+        }
+    }
+}
+
+fn status_of(pod: &PodObject) -> Status {
+    match pod.phase {
+        PodPhase::Running | PodPhase::Pending if pod.deleting => Status::Releasing,
+        PodPhase::Running => Status::Running,
+        PodPhase::Pending if pod.node.is_some() => Status::Bound,
+        PodPhase::Pending => Status::Pending,
+        PodPhase::Succeeded => Status::Succeeded,
+        PodPhase::Failed => Status::Failed,
+        PodPhase::Unknown => Status::Unknown,
+    }
+}

@@ -1,0 +1,32 @@
+//! What survives when a process is killed in the middle of its work.
+
+use crate::case::{Case, cpus};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scheduler_killed_in_the_middle_loses_no_pod_binds_none_twice_and_leaves_gangs_whole() {
+    // Room for 25 of 30 gangs: a gang cut in half must be completed before another one takes its place.
+    let Some(mut case) = Case::open("killed", 25, cpus(10)).await else { return };
+    let gangs: Vec<_> = (0..30).map(|index| case.gang(&format!("gang{index}"), 10, "1")).collect();
+    case.create(&gangs).await;
+    for moment in [35, 95, 165] {
+        let mut scheduler = case.scheduler(&["--bind-concurrency=2"]);
+        case.bound(moment).await;
+        scheduler.kill();
+        let bound = case.bindings().len();
+        assert!(bound < 250, "killed too late to prove anything: {bound} bound");
+    }
+    let _scheduler = case.scheduler(&[]);
+    case.bound(250).await;
+    // The waiting gangs are told so, which takes a session that tried them.
+    let whole = case.bound_by_gang();
+    for gang in gangs.iter().filter(|gang| !whole.contains_key(&gang.name)) {
+        case.pod_group_where(&gang.name, "told to wait", |group| {
+            crate::case::condition(group, "Unschedulable")["status"] == "True"
+        })
+        .await;
+    }
+    case.assert_bound_once(250);
+    case.assert_at_most_per_node(10);
+    let parts: Vec<_> = case.bound_by_gang().into_iter().filter(|(_, bound)| *bound != 10).collect();
+    assert!(parts.is_empty(), "gangs in parts: {parts:?}");
+}
