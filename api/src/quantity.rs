@@ -17,7 +17,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
 use std::str::FromStr;
 
-use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
+use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 /// Billionths in one unit: the finest grain a quantity has.
@@ -95,6 +95,11 @@ impl Quantity {
         Self { nano: value as i128 * NANO, format: Format::DecimalSi }
     }
 
+    /// A number of bytes, written with binary suffixes.
+    pub const fn from_bytes(bytes: i64) -> Self {
+        Self::from_value(bytes).with_format(Format::BinarySi)
+    }
+
     /// A number of thousandths.
     pub const fn from_milli(milli: i64) -> Self {
         Self { nano: milli as i128 * NANO_PER_MILLI, format: Format::DecimalSi }
@@ -134,6 +139,14 @@ impl Quantity {
     /// True when the value is below 0.
     pub const fn is_negative(&self) -> bool {
         self.nano < 0
+    }
+
+    /// Sum that stays at the largest magnitude there is instead of wrapping; the same as `+`, said aloud. A zero takes over
+    /// the format of the other side, as in Kubernetes.
+    #[must_use]
+    pub fn saturating_add(self, other: Self) -> Self {
+        let format = if self.is_zero() { other.format } else { self.format };
+        Self::from_nano(self.nano.saturating_add(other.nano), format)
     }
 
     fn from_nano(nano: i128, format: Format) -> Self {
@@ -191,10 +204,9 @@ impl Ord for Quantity {
 impl Add for Quantity {
     type Output = Self;
 
-    /// Saturating sum. A zero takes over the format of the other side, as in Kubernetes.
+    /// [`Quantity::saturating_add`].
     fn add(self, other: Self) -> Self {
-        let format = if self.is_zero() { other.format } else { self.format };
-        Self::from_nano(self.nano + other.nano, format)
+        self.saturating_add(other)
     }
 }
 

@@ -69,3 +69,7 @@ pub const POD_GROUP_NOT_FOUND: &str = "PodGroupNotFound";
 pub const UNSUPPORTED: &str = "Unsupported";
 /// The scheduler configuration was refused; the last good one stays.
 pub const CONFIG_REJECTED: &str = "ConfigRejected";
+
+/// Pod and PodGroup condition: the queue's limits keep it; more nodes would not help, and an autoscaler must not
+/// add any (features.md 5.3).
+pub const QUEUE_LIMITED: &str = "QueueLimited";

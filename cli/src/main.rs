@@ -1,1 +1,33 @@
-fn main() {}
+//! The `tephra` program: one file per command in `command/`.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tephra::command;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Queue and gang scheduling for Kubernetes, compatible with Volcano.
+#[derive(Debug, Parser)]
+#[command(name = "tephra", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Schedule manifests or scenario files offline, on simulated nodes.
+    Simulate(command::simulate::SimulateArgs),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Simulate(args) => command::simulate::run(args),
+    };
+    result.unwrap_or_else(|error| {
+        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("error: {error:#}\n"));
+        ExitCode::from(2)
+    })
+}

@@ -195,3 +195,6 @@ impl<T: Write + Unpin> Write for FencedIo<T> {
         Pin::new(&mut self.io).poll_shutdown(cx)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,6 +38,18 @@ pub(crate) struct Dispatcher {
     /// Keys of `status.allocated` as stored, by queue.
     stored: FxHashMap<String, Vec<String>>,
     rejected: FxHashSet<String>,
+    /// Binds by pod uid, until the watch says that the pod is bound.
+    binding: FxHashMap<String, Binding>,
+    /// Binds that are not settled, by PodGroup.
+    unsettled: FxHashMap<ObjectKey, usize>,
+}
+
+/// A bind that was handed to the binder.
+struct Binding {
+    node: Arc<str>,
+    group: ObjectKey,
+    /// The server has said that the pod is bound.
+    bound: bool,
 }
 
 impl Dispatcher {
@@ -49,21 +61,40 @@ impl Dispatcher {
             marked: FxHashSet::default(),
             stored: FxHashMap::default(),
             rejected: FxHashSet::default(),
+            binding: FxHashMap::default(),
+            unsettled: FxHashMap::default(),
         }
     }
 
-    /// Takes note of an event before the core sees it.
-    pub(crate) fn observe(&mut self, event: &Event) {
+    /// Takes note of an event before the core sees it, and mends what is known to be out of date: a pod that the
+    /// server said is bound stays bound, although events from before that may still be on their way.
+    pub(crate) fn observe(&mut self, event: &mut Event) {
         match event {
+            Event::BindOk(uid) => {
+                if let Some(binding) = self.binding.get_mut(uid).filter(|binding| !binding.bound) {
+                    binding.bound = true;
+                    let group = binding.group.clone();
+                    self.settled(group);
+                }
+            }
+            Event::BindFailed { uid, .. } => self.unbind(uid),
             Event::Pod(pod) if pod.ours => {
+                if pod.node.is_some() {
+                    self.unbind(&pod.uid);
+                } else if let Some(binding) = self.binding.get(&pod.uid).filter(|it| it.bound) {
+                    pod.node = Some(binding.node.to_string());
+                }
                 if pod.node.is_none() && pod.scheduled_condition.is_some() {
                     self.marked.insert(pod.uid.clone());
                 } else {
                     self.marked.remove(&pod.uid);
                 }
             }
-            Event::PodDeleted(uid) if self.marked.remove(uid) => {
-                self.send(Message::Forget(uid.clone()));
+            Event::PodDeleted(uid) => {
+                self.unbind(uid);
+                if self.marked.remove(uid) {
+                    self.send(Message::Forget(uid.clone()));
+                }
             }
             Event::Queue(queue) => {
                 self.stored.insert(queue.name.clone(), names(&queue.allocated));
@@ -126,14 +157,40 @@ impl Dispatcher {
 
     fn bind(&mut self, gang: GangBind) {
         tracing::debug!(group = %gang.group, pods = gang.binds.len(), "binding");
-        let binds = gang.binds.into_iter().map(|(pod, node)| {
+        *self.unsettled.entry(gang.group.clone()).or_insert(0) += gang.binds.len();
+        self.send(Message::Binding(gang.group.clone(), true));
+        let mut binds = Vec::with_capacity(gang.binds.len());
+        for (pod, node) in gang.binds {
             if self.marked.remove(&*pod.uid) {
-                let _ = self.outbox.statuses.send(Message::Forget(pod.uid.to_string()));
+                self.send(Message::Forget(pod.uid.to_string()));
             }
-            Bind { pod, node }
-        });
-        let binds: Vec<Bind> = binds.collect();
+            let (group, kept) = (gang.group.clone(), node.clone());
+            let binding = Binding { node: kept, group, bound: false };
+            let before = self.binding.insert(pod.uid.to_string(), binding);
+            if let Some(before) = before.filter(|before| !before.bound) {
+                self.settled(before.group);
+            }
+            binds.push(Bind { pod, node });
+        }
         self.closed(self.outbox.binds.send(binds).is_err());
+    }
+
+    /// The bind of this pod is over, or its outcome has become visible.
+    fn unbind(&mut self, uid: &str) {
+        if let Some(binding) = self.binding.remove(uid).filter(|binding| !binding.bound) {
+            self.settled(binding.group);
+        }
+    }
+
+    /// One bind less of this PodGroup is open.
+    fn settled(&mut self, group: ObjectKey) {
+        if let Some(open) = self.unsettled.get_mut(&group) {
+            *open = open.saturating_sub(1);
+            if *open == 0 {
+                self.unsettled.remove(&group);
+                self.send(Message::Binding(group, false));
+            }
+        }
     }
 
     fn evict(&self, pod: PodRef, reason: &'static str) {
@@ -169,3 +226,6 @@ impl Dispatcher {
 fn names(amounts: &Amounts) -> Vec<String> {
     amounts.iter().map(|(name, _)| name.clone()).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,8 +23,8 @@ use ledger::{Entry, Ledger};
 
 /// Requests for events under way at one time.
 const LIMIT: usize = 4;
-/// How often counts of repeated events are written.
-const FLUSH: Duration = Duration::from_secs(30);
+/// How often counts of repeated events and messages held back are written.
+const FLUSH: Duration = Duration::from_secs(10);
 /// Attempts before an event is given up.
 const ATTEMPTS: usize = 5;
 /// Longest message that the API server takes.
@@ -73,10 +73,10 @@ pub(crate) async fn run(
                 }
                 None => {
                     open = false;
-                    ledger.flush(clock.now_ms());
+                    ledger.flush(clock.now_ms(), true);
                 }
             },
-            _ = tick.tick(), if open => ledger.flush(clock.now_ms()),
+            _ = tick.tick(), if open => ledger.flush(clock.now_ms(), false),
             else => break,
         }
     }
@@ -221,9 +221,24 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_object_that_talks_too_much_is_cut_off() {
-        let notices = (0..100).map(|i| notice(&format!("message {i}"))).collect();
+        const REASONS: [&str; 30] = [
+            "A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "L", "M", "N", "O", "P", "Q",
+            "R", "S", "T", "U", "V", "W", "X", "Y", "Z", "AA", "BB", "CC", "DD",
+        ];
+        let notices = REASONS.map(|reason| Notice { reason, ..notice("x") }).to_vec();
         let script = record(vec![Answer::status(201, ""); 100], notices).await;
         assert_eq!(script.requests().len(), 25);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_many_wordings_in_a_short_time_the_first_and_the_last_are_told() {
+        let notices = (0..100).map(|i| notice(&format!("0/{i} nodes"))).collect();
+        let script = record(vec![Answer::status(201, ""); 100], notices).await;
+        let told: Vec<Value> =
+            script.bodies().iter().map(|body| serde_json::from_slice(body).unwrap()).collect();
+        let messages: Vec<&str> =
+            told.iter().filter_map(|event| event["message"].as_str()).collect();
+        assert_eq!(messages, ["0/0 nodes", "0/99 nodes"]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -154,7 +154,7 @@ impl Flags {
             if self.disable_default_scheduler_config {
                 bail!("--scheduler-conf: {error}");
             }
-            tracing::error!(%error, "using the built-in scheduler configuration");
+            tracing::warn!(reason = %error, "using the built-in scheduler configuration");
         }
         let health = self.enable_healthz || self.healthz_address_given;
         let address = |on: bool, text: &str, flag: &str| {

@@ -169,8 +169,8 @@ impl SessionLoop {
         }
     }
 
-    fn apply(&mut self, event: Event) {
-        self.dispatcher.observe(&event);
+    fn apply(&mut self, mut event: Event) {
+        self.dispatcher.observe(&mut event);
         self.core.apply(event);
     }
 

@@ -3,20 +3,21 @@
 //! and an object never has two.
 
 pub(crate) mod body;
+mod wishes;
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use http::StatusCode;
-use rustc_hash::{FxHashMap, FxHashSet};
 use tephra_core::decision::PodRef;
 use tephra_core::event::{Amounts, ObjectKey, PodGroupStatus};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::backoff;
 use crate::write::{NoReply, Writer};
+use wishes::Wishes;
 
 /// A status to write.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +51,8 @@ pub(crate) enum Message {
     Write(StatusWrite),
     /// The pod of this uid is about to be bound or gone: drop a waiting condition.
     Forget(String),
+    /// Pods of this PodGroup are being bound (true), or all of them are settled.
+    Binding(ObjectKey, bool),
 }
 
 impl StatusWrite {
@@ -60,6 +63,23 @@ impl StatusWrite {
             Self::Pod { pod, .. } => Target::Pod(pod.uid.to_string()),
         }
     }
+
+    /// Takes the place of an older wish that was not written: what only that one knew still holds.
+    fn instead_of(mut self, older: &Self) -> Self {
+        match (&mut self, older) {
+            (Self::Pod { since, .. }, Self::Pod { since: first, .. }) if since.is_none() => {
+                since.clone_from(first);
+            }
+            (Self::Queue { allocated, stale, .. }, Self::Queue { stale: before, .. }) => {
+                let used = |name: &String| allocated.iter().any(|(known, _)| known == name);
+                let gone = before.iter().filter(|name| !used(name));
+                let missing: Vec<String> = gone.filter(|n| !stale.contains(n)).cloned().collect();
+                stale.extend(missing);
+            }
+            _ => {}
+        }
+        self
+    }
 }
 
 /// Runs until the sending side is dropped and everything queued is written.
@@ -69,24 +89,37 @@ pub(crate) async fn run(mut inbox: mpsc::UnboundedReceiver<Message>, writer: Wri
     let mut open = true;
     loop {
         while flights.len() < limit.max(1)
-            && let Some(write) = wishes.next()
+            && let Some((write, failures)) = wishes.next(Instant::now())
         {
             let writer = writer.clone();
-            let attempt = wishes.attempts(&write.target());
-            flights.push(async move { (send(&writer, &write, attempt).await, write) });
+            flights.push(async move { (send(&writer, &write, failures).await, write) });
         }
         tokio::select! {
             biased;
             Some((sent, write)) = flights.next(), if !flights.is_empty() => {
-                wishes.landed(write, sent);
+                wishes.landed(write, sent, Instant::now());
             }
             message = inbox.recv(), if open => match message {
-                Some(Message::Write(write)) => wishes.add(write),
+                Some(Message::Write(write)) => wishes.add(write, Instant::now()),
                 Some(Message::Forget(uid)) => wishes.forget(&Target::Pod(uid)),
-                None => open = false,
+                Some(Message::Binding(group, busy)) => {
+                    wishes.binding(Target::PodGroup(group), busy, Instant::now());
+                }
+                None => {
+                    open = false;
+                    wishes.close();
+                }
             },
+            () = until(wishes.wake()), if open && flights.len() < limit.max(1) => {}
             else => break,
         }
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -97,60 +130,6 @@ enum Sent {
     Done,
     /// Worth another attempt with whatever is wished then.
     Again,
-}
-
-/// Newest wishes by object, in the order in which the objects were first wished for.
-#[derive(Default)]
-struct Wishes {
-    waiting: FxHashMap<Target, StatusWrite>,
-    order: VecDeque<Target>,
-    under_way: FxHashSet<Target>,
-    failures: FxHashMap<Target, u32>,
-}
-
-impl Wishes {
-    fn add(&mut self, write: StatusWrite) {
-        let target = write.target();
-        if self.waiting.insert(target.clone(), write).is_none() && !self.under_way.contains(&target)
-        {
-            self.order.push_back(target);
-        }
-    }
-
-    fn forget(&mut self, target: &Target) {
-        self.waiting.remove(target);
-    }
-
-    fn next(&mut self) -> Option<StatusWrite> {
-        loop {
-            let target = self.order.pop_front()?;
-            if let Some(write) = self.waiting.remove(&target) {
-                self.under_way.insert(target);
-                return Some(write);
-            }
-        }
-    }
-
-    fn attempts(&self, target: &Target) -> u32 {
-        self.failures.get(target).copied().unwrap_or(0)
-    }
-
-    fn landed(&mut self, write: StatusWrite, sent: Sent) {
-        let target = write.target();
-        self.under_way.remove(&target);
-        match sent {
-            Sent::Done => {
-                self.failures.remove(&target);
-            }
-            Sent::Again => {
-                *self.failures.entry(target.clone()).or_insert(0) += 1;
-                self.waiting.entry(target.clone()).or_insert(write);
-            }
-        }
-        if self.waiting.contains_key(&target) {
-            self.order.push_back(target);
-        }
-    }
 }
 
 /// One attempt; after a failure that may pass it waits before it returns, so that a retry is not too early.

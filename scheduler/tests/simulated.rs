@@ -1,6 +1,8 @@
 //! The whole scheduler against the in-process API server, in virtual time: gangs are bound, faults of single
 //! requests are settled, and leadership moves without a write by the deposed.
 
+#![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +10,7 @@ use serde_json::{Value, json};
 use tephra_scheduler::lease::LeaseOptions;
 use tephra_scheduler::lease::step::Timings;
 use tephra_scheduler::{Scheduler, SchedulerOptions};
-use tephra_simulator::faults::{Fault, Faults, RequestInfo};
+use tephra_simulator::faults::{Fault, Faults, RequestInfo, WatchFault, WatchInfo};
 use tephra_simulator::{ApiServer, ServerOptions, WriteRecord};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -62,6 +64,14 @@ impl Cluster {
             });
             self.create(pod);
         }
+    }
+
+    async fn label_pod(&self, name: &str) {
+        let request = http::Request::patch(format!("/api/v1/namespaces/team/pods/{name}"))
+            .header("content-type", "application/merge-patch+json")
+            .body(br#"{"metadata":{"labels":{"touched":"yes"}}}"#.to_vec())
+            .unwrap();
+        self.admin.request::<Value>(request).await.unwrap();
     }
 
     async fn bound(&self) -> usize {
@@ -202,6 +212,31 @@ async fn a_bind_that_never_reached_the_server_is_sent_again_to_the_same_node() {
     let scheduler = cluster.start("a", false);
     cluster.until_bound(4).await;
     assert_eq!(cluster.binds().into_iter().filter(WriteRecord::applied).count(), 4);
+    scheduler.stop().await;
+}
+
+/// Every pod event reaches the watches two seconds late.
+struct LatePods;
+
+impl Faults for LatePods {
+    fn on_watch_event(&mut self, event: &WatchInfo<'_>) -> WatchFault {
+        if event.resource == "pods" { WatchFault::Delay(2_000) } else { WatchFault::Deliver }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_from_before_a_bind_that_arrive_after_it_do_not_bind_the_pod_again() {
+    let cluster = Cluster::with_nodes(0);
+    cluster.gang("g", 4);
+    let scheduler = cluster.start("a", false);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    cluster.server.set_faults(Box::new(LatePods));
+    for index in 0..4 {
+        cluster.label_pod(&format!("g-{index}")).await;
+    }
+    cluster.create(node("n0"));
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!((cluster.bound().await, cluster.binds().len()), (4, 4));
     scheduler.stop().await;
 }
 

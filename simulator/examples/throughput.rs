@@ -70,10 +70,12 @@ async fn run() -> anyhow::Result<()> {
     rate("typed get", PODS, start);
 
     let start = Instant::now();
-    let list = client
-        .request_text(http::Request::get("/api/v1/pods").body(Vec::new())?)
-        .await?;
-    println!("list of {PODS} pods             {:?}, {} MB", start.elapsed(), list.len() / 1_000_000);
+    let list = client.request_text(http::Request::get("/api/v1/pods").body(Vec::new())?).await?;
+    println!(
+        "list of {PODS} pods             {:?}, {} MB",
+        start.elapsed(),
+        list.len() / 1_000_000
+    );
     let page = pods.list(&ListParams::default().limit(500)).await?;
     anyhow::ensure!(page.items.len() == 500);
 

@@ -99,7 +99,8 @@ fn create_pod(store: &Store, cx: &Context, pod: &mut Value) -> Result<(), Refusa
     if let Some(policy) = priority.1 {
         spec.entry("preemptionPolicy").or_insert(policy);
     }
-    let gated = spec.get("schedulingGates").and_then(Value::as_array).is_some_and(|g| !g.is_empty());
+    let gated =
+        spec.get("schedulingGates").and_then(Value::as_array).is_some_and(|g| !g.is_empty());
     let qos = qos_class(spec);
     let status = object(pod, "status");
     status.entry("phase").or_insert(json!("Pending"));
@@ -192,7 +193,13 @@ pub(crate) fn on_update(
             || old.pointer("/spec/scope") != new.pointer("/spec/scope")
         {
             let name = meta_str(new, "name");
-            return Err(Refusal::invalid(CRD_GROUP, CRD_KIND, name, "spec", "Invalid value: field is immutable"));
+            return Err(Refusal::invalid(
+                CRD_GROUP,
+                CRD_KIND,
+                name,
+                "spec",
+                "Invalid value: field is immutable",
+            ));
         }
         crate::custom::establish(new, &ty, &cx.now);
         // An unchanged definition keeps its transition times.
@@ -296,9 +303,13 @@ pub(crate) fn check_name(route: &Route, name: &str) -> Result<(), Refusal> {
 pub(crate) fn keep_system_fields(old: &Value, new: &mut Value) {
     let old_meta = old.get("metadata").and_then(Value::as_object);
     let new_meta = metadata(new);
-    for field in
-        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"]
-    {
+    for field in [
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+    ] {
         match old_meta.and_then(|m| m.get(field)) {
             Some(value) => {
                 new_meta.insert(field.to_owned(), value.clone());
@@ -353,7 +364,10 @@ mod tests {
         let mut pod = json!({"metadata": {"name": "p"},
             "spec": {"priorityClassName": "none", "containers": [{"name": "c"}]}});
         let refusal = on_create(&store, &cx, &route, &mut pod).expect_err("no class");
-        assert_eq!(refusal.message, "pods \"p\" is forbidden: no PriorityClass with name none was found");
+        assert_eq!(
+            refusal.message,
+            "pods \"p\" is forbidden: no PriorityClass with name none was found"
+        );
     }
 
     #[test]

@@ -189,7 +189,8 @@ impl Applier<'_> {
                     }
                     Shape::Keys(keys) => {
                         for item in config {
-                            let same = |t: &&mut Value| keys.iter().all(|k| t.get(k) == item.get(k));
+                            let same =
+                                |t: &&mut Value| keys.iter().all(|k| t.get(k) == item.get(k));
                             if let Some(old) = target.iter_mut().find(same) {
                                 self.merge(old, item, field, path);
                             } else {
@@ -209,10 +210,8 @@ fn join(path: &str, field: &str) -> String {
 }
 
 fn key_of(item: &Value, keys: &[&str]) -> Value {
-    let key: Map<String, Value> = keys
-        .iter()
-        .filter_map(|k| item.get(k).map(|v| ((*k).to_owned(), v.clone())))
-        .collect();
+    let key: Map<String, Value> =
+        keys.iter().filter_map(|k| item.get(k).map(|v| ((*k).to_owned(), v.clone()))).collect();
     Value::Object(key)
 }
 
@@ -361,7 +360,8 @@ mod tests {
     #[test]
     fn fields_left_out_by_their_manager_go_away_and_others_stay() {
         let old = json!({"metadata": {"name": "p", "labels": {"other": "1"}}});
-        let first = json!({"metadata": {"name": "p", "labels": {"a": "1", "b": "2"}}, "data": {"x": "1"}});
+        let first =
+            json!({"metadata": {"name": "p", "labels": {"a": "1", "b": "2"}}, "data": {"x": "1"}});
         let once = applier("me", false).apply(&old, &first).expect("applies");
         assert_eq!(once["metadata"]["labels"], json!({"other": "1", "a": "1", "b": "2"}));
         let second = json!({"metadata": {"name": "p", "labels": {"a": "1"}}});
@@ -386,7 +386,8 @@ mod tests {
     #[test]
     fn two_appliers_conflict_unless_forced() {
         let a = applier("a", false).apply(&json!({}), &json!({"spec": {"n": 1}})).expect("applies");
-        let refused = applier("b", false).apply(&a, &json!({"spec": {"n": 2}})).expect_err("conflict");
+        let refused =
+            applier("b", false).apply(&a, &json!({"spec": {"n": 2}})).expect_err("conflict");
         assert_eq!(refused.code, 409);
         assert_eq!(refused.message, "Apply failed with 1 conflict: conflict with \"a\": .spec.n");
         let same = applier("b", false).apply(&a, &json!({"spec": {"n": 1}}));

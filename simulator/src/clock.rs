@@ -42,9 +42,7 @@ impl Default for VirtualClock {
 impl Clock for VirtualClock {
     fn now_ms(&self) -> i64 {
         let elapsed = i64::try_from(self.start.elapsed().as_millis()).unwrap_or(i64::MAX);
-        self.base_ms
-            .saturating_add(elapsed)
-            .saturating_add(self.offset_ms.load(Ordering::Relaxed))
+        self.base_ms.saturating_add(elapsed).saturating_add(self.offset_ms.load(Ordering::Relaxed))
     }
 }
 

@@ -44,7 +44,8 @@ fn release_or_delete(store: &mut Store, cx: &mut Context, place: &Place, uid: &s
 fn drop_owner(store: &mut Store, cx: &mut Context, place: &Place, uid: &str) {
     let Some(object) = store.get(place.0, &place.1) else { return };
     let mut value = Value::clone(&object.value);
-    if let Some(owners) = metadata(&mut value).get_mut("ownerReferences").and_then(Value::as_array_mut)
+    if let Some(owners) =
+        metadata(&mut value).get_mut("ownerReferences").and_then(Value::as_array_mut)
     {
         owners.retain(|owner| owner["uid"] != uid);
         if owners.is_empty() {
@@ -141,7 +142,8 @@ fn drop_finalizer(store: &mut Store, cx: &mut Context, uid: &str, finalizer: &st
         return;
     };
     let mut value = Value::clone(&object.value);
-    let Some(list) = metadata(&mut value).get_mut("finalizers").and_then(Value::as_array_mut) else {
+    let Some(list) = metadata(&mut value).get_mut("finalizers").and_then(Value::as_array_mut)
+    else {
         return;
     };
     let before = list.len();

@@ -144,7 +144,8 @@ mod tests {
     use serde_json::json;
 
     fn cell(kind: &str, path: &str, object: &Value) -> Value {
-        CustomColumn::from_crd(&json!({"name": "X", "type": kind, "jsonPath": path})).cell(object, 90_000)
+        CustomColumn::from_crd(&json!({"name": "X", "type": kind, "jsonPath": path}))
+            .cell(object, 90_000)
     }
 
     #[test]
@@ -157,7 +158,10 @@ mod tests {
         assert_eq!(cell("integer", ".spec.minMember", &object), json!(3));
         assert_eq!(cell("string", ".spec.tasks[*].name", &object), json!("p,q"));
         assert_eq!(cell("string", ".spec.tasks[1].name", &object), json!("q"));
-        assert_eq!(cell("string", r#".status.conditions[?(@.type=="B")].status"#, &object), json!("True"));
+        assert_eq!(
+            cell("string", r#".status.conditions[?(@.type=="B")].status"#, &object),
+            json!("True")
+        );
         assert_eq!(cell("string", r".metadata.labels.a\.b/c", &object), json!("x"));
         assert_eq!(cell("string", ".metadata.labels['a.b/c']", &object), json!("x"));
         assert_eq!(cell("date", ".metadata.creationTimestamp", &object), json!("90s"));

@@ -30,7 +30,9 @@ pub(crate) fn resource_type(crd: &Value) -> Result<ResourceType, Refusal> {
         "Namespaced" => true,
         "Cluster" => false,
         other => {
-            let why = format!("Unsupported value: \"{other}\": supported values: \"Cluster\", \"Namespaced\"");
+            let why = format!(
+                "Unsupported value: \"{other}\": supported values: \"Cluster\", \"Namespaced\""
+            );
             return Err(invalid(name, "spec.scope", &why));
         }
     };
@@ -134,9 +136,7 @@ pub(crate) fn establish(crd: &mut Value, ty: &ResourceType, now: &str) {
         names["listKind"] = ty.list_kind.as_str().into();
     }
     let names = names.clone();
-    let condition = |kind: &str, reason: &str, message: &str| {
-        json!({"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message})
-    };
+    let condition = |kind: &str, reason: &str, message: &str| json!({"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message});
     crd["status"] = json!({
         "acceptedNames": names,
         "conditions": [

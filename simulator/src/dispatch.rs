@@ -15,7 +15,7 @@ use crate::handler::render::{self, Shape};
 use crate::handler::watch::{WatchBody, Watcher};
 use crate::handler::write::{self, Part};
 use crate::handler::{discovery, openapi, read, scale, subresource};
-use crate::history::{FIXTURE_IDENTITY, SERVER_IDENTITY, WriteRecord};
+use crate::record::record;
 use crate::request::{Query, ResourcePath, Target, is_write};
 use crate::resource::Route;
 use crate::selector::Selector;
@@ -77,10 +77,7 @@ pub(crate) fn document(inner: &Inner, target: &Target, accept: &str) -> Answer {
     let found = match target {
         Target::CoreVersions | Target::Groups if aggregated => {
             let value = discovery::aggregated(store, *target == Target::CoreVersions);
-            return Answer {
-                content_type: discovery::AGGREGATED,
-                ..Answer::value(200, &value)
-            };
+            return Answer { content_type: discovery::AGGREGATED, ..Answer::value(200, &value) };
         }
         Target::CoreVersions => Ok(discovery::core_versions()),
         Target::Groups => Ok(discovery::group_list(store)),
@@ -296,11 +293,15 @@ fn parse_body(asked: &Asked<'_>) -> Result<Body, Refusal> {
     if asked.body.is_empty() && asked.verb.starts_with("delete") {
         return Ok(Body::Value(Value::Null));
     }
-    if asked.content_type.contains("protobuf") || asked.content_type.contains("cbor") {
+    if asked.content_type.starts_with("application/vnd.kubernetes.protobuf") {
+        return crate::protobuf::decode(asked.body).map(Body::Value);
+    }
+    if asked.content_type.contains("cbor") {
         return Err(Refusal::new(
             415,
             "UnsupportedMediaType",
-            "the body of the request was in an unknown format - accepted media types include: application/json",
+            "the body of the request was in an unknown format - accepted media types include: \
+             application/json, application/yaml, application/vnd.kubernetes.protobuf",
         ));
     }
     if asked.content_type.contains("yaml") {
@@ -368,8 +369,7 @@ fn write_resource(
             if delete::answers_with_object(route.table, &deleted) {
                 return Ok(Written::object(200, deleted.object));
             }
-            let status =
-                success(200, &ty.group, &ty.plural, name, delete::uid_of(&deleted));
+            let status = success(200, &ty.group, &ty.plural, name, delete::uid_of(&deleted));
             Ok(Written { code: 200, object: Some(deleted.object), instead: Some(status) })
         }
         ("deletecollection", "", Body::Value(options)) => {
@@ -410,8 +410,7 @@ fn delete_collection(
         if state.store.get(route.table, &key).is_none() {
             continue;
         }
-        let deleted =
-            delete::delete_object(&mut state.store, cx, route.table, ty, &key, options)?;
+        let deleted = delete::delete_object(&mut state.store, cx, route.table, ty, &key, options)?;
         if cx.dry_run || !state.history.is_on() {
             continue;
         }
@@ -428,95 +427,6 @@ fn delete_collection(
     }
     let status = success(200, &ty.group, &ty.plural, "", "");
     Ok(Written { code: 200, object: None, instead: Some(status) })
-}
-
-/// Puts a write, and what the server did because of it, into the history.
-fn record(
-    state: &mut State,
-    cx: &mut Context,
-    asked: &Asked<'_>,
-    (outcome, object): (u16, Option<&Stored>),
-    body: Arc<Value>,
-    answered: bool,
-) {
-    if !state.history.is_on() {
-        cx.effects.clear();
-        return;
-    }
-    let path = asked.path;
-    let name = object.map_or(path.name.as_str(), Stored::name);
-    let template = WriteRecord {
-        seq: 0,
-        rv: object.map_or(state.store.rv, |o| o.rv),
-        time_ms: cx.now_ms,
-        identity: Arc::clone(asked.identity),
-        verb: asked.verb,
-        group: path.group.clone(),
-        resource: path.plural.clone(),
-        namespace: path.namespace.clone(),
-        name: name.to_owned(),
-        uid: object.map_or_else(String::new, |o| o.uid().to_owned()),
-        subresource: path.subresource.clone(),
-        outcome,
-        answered,
-        body,
-        after: object.map(|o| Arc::clone(&o.value)),
-    };
-    let server: Arc<str> = Arc::from(SERVER_IDENTITY);
-    state.history.push(template);
-    for effect in std::mem::take(&mut cx.effects) {
-        let object = &effect.object;
-        state.history.push(WriteRecord {
-            seq: 0,
-            rv: object.rv,
-            time_ms: cx.now_ms,
-            identity: Arc::clone(&server),
-            verb: effect.verb,
-            group: effect.group,
-            resource: effect.plural,
-            namespace: object.namespace().to_owned(),
-            name: object.name().to_owned(),
-            uid: object.uid().to_owned(),
-            subresource: String::new(),
-            outcome: 200,
-            answered: true,
-            body: Arc::new(Value::Null),
-            after: Some(Arc::clone(&object.value)),
-        });
-    }
-}
-
-/// Puts a write that came past HTTP into the history.
-pub(crate) fn record_fixture(
-    state: &mut State,
-    cx: &mut Context,
-    verb: &'static str,
-    route: &Route,
-    object: &Stored,
-    body: Arc<Value>,
-) {
-    let path = ResourcePath {
-        group: route.ty.group.clone(),
-        version: route.version().name.clone(),
-        plural: route.ty.plural.clone(),
-        namespace: object.namespace().to_owned(),
-        name: object.name().to_owned(),
-        subresource: String::new(),
-    };
-    let asked = Asked {
-        identity: &Arc::from(FIXTURE_IDENTITY),
-        life: 0,
-        verb,
-        path: &path,
-        query: &Query::default(),
-        content_type: "",
-        accept: "",
-        body: &Bytes::new(),
-        stale_by: 0,
-        reject: None,
-        loses_answer: false,
-    };
-    record(state, cx, &asked, (200, Some(object)), body, true);
 }
 
 /// Shows a stored object through a route, for helpers that hand values to tests.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::dispatch::{record_fixture, shown};
+use crate::dispatch::shown;
 use crate::handler::delete::{self, DeleteOptions};
 use crate::handler::write::{self, Part};
+use crate::record::record_fixture;
 use crate::resource::Route;
 use crate::server::{ApiServer, State};
 use crate::status::Refusal;
@@ -46,8 +47,10 @@ impl ApiServer {
                 "default".clone_into(&mut namespace);
                 metadata(&mut object).insert("namespace".to_owned(), namespace.as_str().into());
             }
-            let missing = state.store.get(crate::builtin::NAMESPACES, &key("", &namespace)).is_none();
-            if missing && let Some(namespaces) = state.store.route("", "v1", "namespaces").cloned() {
+            let missing =
+                state.store.get(crate::builtin::NAMESPACES, &key("", &namespace)).is_none();
+            if missing && let Some(namespaces) = state.store.route("", "v1", "namespaces").cloned()
+            {
                 let value = json!({"metadata": {"name": namespace}});
                 write::create(&mut state.store, &mut cx, &namespaces, "", value)?;
             }
@@ -100,12 +103,10 @@ impl ApiServer {
         let route =
             state.store.route_of_name(resource).ok_or_else(Refusal::no_such_resource)?.clone();
         let namespace = if route.ty.namespaced { namespace } else { "" };
-        let options =
-            DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+        let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
         let key = key(namespace, name);
         let (table, ty) = (route.table, &route.ty);
-        let deleted =
-            delete::delete_object(&mut state.store, &mut cx, table, ty, &key, &options)?;
+        let deleted = delete::delete_object(&mut state.store, &mut cx, table, ty, &key, &options)?;
         let nothing = Arc::new(Value::Null);
         record_fixture(&mut state, &mut cx, "delete", &route, &deleted.object, nothing);
         Ok(())

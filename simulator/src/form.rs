@@ -52,7 +52,9 @@ pub(crate) fn shown_json(route: &Route, stored: &Stored) -> Bytes {
 pub(crate) fn stored(route: &Route, mut value: Value) -> Value {
     match route.form {
         Form::Native => {}
-        Form::OtherVersion => value["apiVersion"] = route.ty.versions[0].api_version.as_str().into(),
+        Form::OtherVersion => {
+            value["apiVersion"] = route.ty.versions[0].api_version.as_str().into()
+        }
         Form::NewEvents => {
             value["apiVersion"] = json!("v1");
             rename(&mut value, |(core, new)| (new, core));
@@ -61,7 +63,10 @@ pub(crate) fn stored(route: &Route, mut value: Value) -> Value {
     value
 }
 
-fn rename(value: &mut Value, direction: fn((&'static str, &'static str)) -> (&'static str, &'static str)) {
+fn rename(
+    value: &mut Value,
+    direction: fn((&'static str, &'static str)) -> (&'static str, &'static str),
+) {
     let Some(map) = value.as_object_mut() else { return };
     for names in EVENT_FIELDS {
         let (from, to) = direction(*names);

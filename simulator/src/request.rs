@@ -194,14 +194,23 @@ mod tests {
         }
     }
 
-    fn parts(g: &str, p: &str, ns: &str, n: &str, s: &str) -> (String, String, String, String, String) {
+    fn parts(
+        g: &str,
+        p: &str,
+        ns: &str,
+        n: &str,
+        s: &str,
+    ) -> (String, String, String, String, String) {
         (g.into(), p.into(), ns.into(), n.into(), s.into())
     }
 
     #[test]
     fn paths_split_into_resource_namespace_name_and_subresource() {
         assert_eq!(path("/api/v1/nodes/n1/status"), parts("", "nodes", "", "n1", "status"));
-        assert_eq!(path("/api/v1/namespaces/d/pods/p/binding"), parts("", "pods", "d", "p", "binding"));
+        assert_eq!(
+            path("/api/v1/namespaces/d/pods/p/binding"),
+            parts("", "pods", "d", "p", "binding")
+        );
         assert_eq!(path("/api/v1/namespaces/d"), parts("", "namespaces", "", "d", ""));
         assert_eq!(path("/api/v1/namespaces/d/status"), parts("", "namespaces", "", "d", "status"));
         assert_eq!(path("/api/v1/namespaces/d/pods"), parts("", "pods", "d", "", ""));
@@ -215,7 +224,8 @@ mod tests {
 
     #[test]
     fn query_parameters_are_decoded_and_faulty_numbers_refused() {
-        let query = Query::parse(Some("labelSelector=a+in+%28b%29&limit=5&watch=1&junk=x")).expect("parses");
+        let query = Query::parse(Some("labelSelector=a+in+%28b%29&limit=5&watch=1&junk=x"))
+            .expect("parses");
         assert_eq!(query.label_selector, "a in (b)");
         assert_eq!((query.limit, query.watch), (Some(5), true));
         assert_eq!(Query::parse(Some("limit=many")).expect_err("not a number").code, 400);

@@ -140,7 +140,10 @@ impl FieldTest {
             None | Some(Value::Null) => {
                 self.value.is_empty() || (self.value == "false" && self.is_flag())
             }
-            Some(other) => other.to_string() == self.value,
+            Some(other) => {
+                let text = other.to_string();
+                text == self.value
+            }
         };
         same == self.equal
     }
@@ -216,8 +219,7 @@ fn parse_fields(plural: &str, text: &str) -> Result<Vec<FieldTest>, Refusal> {
     for part in text.split(',').filter(|p| !p.is_empty()) {
         let (field, equal, value) = if let Some((field, value)) = part.split_once("!=") {
             (field, false, value)
-        } else if let Some((field, value)) =
-            part.split_once("==").or_else(|| part.split_once('='))
+        } else if let Some((field, value)) = part.split_once("==").or_else(|| part.split_once('='))
         {
             (field, true, value)
         } else {
@@ -285,7 +287,10 @@ mod tests {
         assert!(!matches("", "spec.nodeName="));
         assert!(matches("", "spec.schedulerName="));
         let error = Selector::parse("pods", "", "spec.color=red").expect_err("unknown");
-        assert_eq!((error.code, error.message.as_str()), (400, "field label not supported: spec.color"));
+        assert_eq!(
+            (error.code, error.message.as_str()),
+            (400, "field label not supported: spec.color")
+        );
         let node = Selector::parse("nodes", "", "spec.unschedulable=false").expect("parses");
         assert!(node.matches(&json!({"spec": {}})));
         assert!(!node.matches(&json!({"spec": {"unschedulable": true}})));

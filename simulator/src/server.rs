@@ -17,7 +17,7 @@ use crate::service::ApiService;
 use crate::store::Store;
 
 /// How a server is set up.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ServerOptions {
     /// Where `creationTimestamp` and all other times come from.
     pub clock: Arc<dyn Clock>,
@@ -44,6 +44,18 @@ impl Default for ServerOptions {
             bookmark_interval: Duration::from_secs(60),
             collect_absent_owners: true,
         }
+    }
+}
+
+impl fmt::Debug for ServerOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerOptions")
+            .field("seed", &self.seed)
+            .field("history_limit", &self.history_limit)
+            .field("window", &self.window)
+            .field("bookmark_interval", &self.bookmark_interval)
+            .field("collect_absent_owners", &self.collect_absent_owners)
+            .finish_non_exhaustive()
     }
 }
 
@@ -126,7 +138,9 @@ impl Inner {
         if !self.has_faults() {
             return None;
         }
-        self.faults.lock().as_deref_mut().map(|f| ask(f))
+        let mut faults = self.faults.lock();
+        let faults = faults.as_mut()?;
+        Some(ask(faults.as_mut()))
     }
 
     /// The context of a request that is answered now.

@@ -78,12 +78,9 @@ impl Refusal {
     /// 422 for one faulty field, in the form of `field.ErrorList`.
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, field: &str, why: &str) -> Self {
         let full = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        let mut refusal = Self::new(
-            422,
-            "Invalid",
-            format!("{full} \"{name}\" is invalid: {field}: {why}"),
-        )
-        .about(group, kind, name);
+        let mut refusal =
+            Self::new(422, "Invalid", format!("{full} \"{name}\" is invalid: {field}: {why}"))
+                .about(group, kind, name);
         let cause = if why.starts_with("Required") {
             "FieldValueRequired"
         } else if why.starts_with("Forbidden") {
@@ -96,7 +93,11 @@ impl Refusal {
     }
 
     pub(crate) fn method_not_allowed() -> Self {
-        Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+        Self::new(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        )
     }
 
     /// 410: the resourceVersion or continue token lies before the kept window.
@@ -201,8 +202,12 @@ mod tests {
         assert_eq!(gone["message"], "queues.scheduling.volcano.sh \"q\" not found");
         assert_eq!(gone["reason"], "NotFound");
         assert_eq!(gone["code"], 404);
-        assert_eq!(gone["details"], json!({"name": "q", "kind": "queues", "group": "scheduling.volcano.sh"}));
-        let invalid = Refusal::invalid("", "Pod", "p", "spec.containers", "Required value").to_value();
+        assert_eq!(
+            gone["details"],
+            json!({"name": "q", "kind": "queues", "group": "scheduling.volcano.sh"})
+        );
+        let invalid =
+            Refusal::invalid("", "Pod", "p", "spec.containers", "Required value").to_value();
         assert_eq!(invalid["message"], "Pod \"p\" is invalid: spec.containers: Required value");
         assert_eq!(invalid["details"]["causes"][0]["reason"], "FieldValueRequired");
         assert_eq!(Refusal::injected(429, Some(3)).retry_after(), Some(3));

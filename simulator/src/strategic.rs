@@ -21,10 +21,15 @@ pub(crate) enum ListKind {
 /// The kind of a list from its field name, and from what it holds where one name stands for two lists.
 pub(crate) fn list_kind(field: &str, items: &[Value]) -> ListKind {
     match field {
-        "containers" | "initContainers" | "ephemeralContainers" | "volumes" | "env"
-        | "imagePullSecrets" | "schedulingGates" | "resourceClaims" | "webhooks" => {
-            ListKind::Map("name")
-        }
+        "containers"
+        | "initContainers"
+        | "ephemeralContainers"
+        | "volumes"
+        | "env"
+        | "imagePullSecrets"
+        | "schedulingGates"
+        | "resourceClaims"
+        | "webhooks" => ListKind::Map("name"),
         "conditions" if items.iter().all(Value::is_object) => ListKind::Map("type"),
         "addresses" if items.iter().all(|i| i.get("type").is_some()) => ListKind::Map("type"),
         "ownerReferences" => ListKind::Map("uid"),
@@ -223,7 +228,8 @@ mod tests {
 
     #[test]
     fn tolerations_are_one_value_and_finalizers_a_set() {
-        let pod = json!({"metadata": {"finalizers": ["a"]}, "spec": {"tolerations": [{"key": "x"}]}});
+        let pod =
+            json!({"metadata": {"finalizers": ["a"]}, "spec": {"tolerations": [{"key": "x"}]}});
         let patch = json!({
             "metadata": {"finalizers": ["b", "a"], "$deleteFromPrimitiveList/finalizers": []},
             "spec": {"tolerations": [{"key": "y"}]},
@@ -241,7 +247,8 @@ mod tests {
 
     #[test]
     fn gates_are_removed_by_directive_and_nulls_delete() {
-        let pod = json!({"spec": {"schedulingGates": [{"name": "g"}, {"name": "h"}], "priority": 1}});
+        let pod =
+            json!({"spec": {"schedulingGates": [{"name": "g"}, {"name": "h"}], "priority": 1}});
         let patch = json!({"spec": {
             "schedulingGates": [{"name": "g", "$patch": "delete"}],
             "$setElementOrder/schedulingGates": [{"name": "h"}],
@@ -254,7 +261,10 @@ mod tests {
     fn ports_use_the_key_of_their_owner() {
         let service = json!({"spec": {"ports": [{"port": 80, "name": "a"}]}});
         let patch = json!({"spec": {"ports": [{"port": 80, "name": "b"}]}});
-        assert_eq!(merged(service, &patch), json!({"spec": {"ports": [{"port": 80, "name": "b"}]}}));
+        assert_eq!(
+            merged(service, &patch),
+            json!({"spec": {"ports": [{"port": 80, "name": "b"}]}})
+        );
         let mut pod = json!({"spec": {"containers": []}});
         let missing = merge(&mut pod, &json!({"spec": {"containers": [{"image": "x"}]}}));
         assert_eq!(missing.expect_err("no key").code, 400);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
 use kube::api::{
-    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams,
-    PostParams, Preconditions, PropagationPolicy, WatchEvent, WatchParams,
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch,
+    PatchParams, PostParams, Preconditions, PropagationPolicy, WatchEvent, WatchParams,
 };
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt};
@@ -93,7 +93,8 @@ async fn created_objects_carry_system_fields_and_exist_once() {
         .await
         .expect("created");
     assert_eq!(created.metadata.uid.as_deref().map(str::len), Some(36));
-    let stamp = serde_json::to_value(&created).expect("json")["metadata"]["creationTimestamp"].clone();
+    let stamp =
+        serde_json::to_value(&created).expect("json")["metadata"]["creationTimestamp"].clone();
     assert_eq!(stamp, "2026-01-01T00:00:00Z");
     let again = api.create(&PostParams::default(), &typed(config_map("a", &json!({})))).await;
     assert_eq!(code(again.expect_err("exists")), (409, "AlreadyExists".into()));
@@ -102,7 +103,8 @@ async fn created_objects_carry_system_fields_and_exist_once() {
     let elsewhere: Api<ConfigMap> = Api::namespaced(client, "nowhere");
     let mut object: ConfigMap = typed(config_map("a", &json!({})));
     object.metadata.namespace = None;
-    let refused = elsewhere.create(&PostParams::default(), &object).await.expect_err("no namespace");
+    let refused =
+        elsewhere.create(&PostParams::default(), &object).await.expect_err("no namespace");
     assert_eq!(message(refused), "namespaces \"nowhere\" not found");
 }
 
@@ -171,8 +173,10 @@ async fn custom_resources_are_served_at_once_and_their_status_is_separate() {
     assert_eq!(patched.data["status"]["phase"], "Ready");
     assert_eq!(patched.metadata.generation, Some(2));
 
-    let strategic =
-        api.patch("t", &PatchParams::default(), &Patch::Strategic(&main)).await.expect_err("custom");
+    let strategic = api
+        .patch("t", &PatchParams::default(), &Patch::Strategic(&main))
+        .await
+        .expect_err("custom");
     assert_eq!(code(strategic).0, 415);
     server.delete_value("crd", "", "things.example.com").expect("deleted");
     assert_eq!(code(api.get("t").await.expect_err("gone")), (404, "NotFound".into()));
@@ -189,8 +193,10 @@ async fn without_a_status_subresource_the_status_is_part_of_the_object() {
     let patched =
         api.patch("t", &PatchParams::default(), &Patch::Merge(&status)).await.expect("patched");
     assert_eq!(patched.data["status"]["phase"], "Ready");
-    let refused =
-        api.patch_status("t", &PatchParams::default(), &Patch::Merge(&status)).await.expect_err("none");
+    let refused = api
+        .patch_status("t", &PatchParams::default(), &Patch::Merge(&status))
+        .await
+        .expect_err("none");
     assert_eq!(code(refused), (404, "NotFound".into()));
     let mut unversioned: DynamicObject = typed(thing("t"));
     unversioned.metadata.resource_version = None;
@@ -229,8 +235,10 @@ async fn lists_page_and_select() {
     server.create_value(config_map("late", &json!({}))).expect("created");
     server.compact();
     let token = first.metadata.continue_.expect("more");
-    let expired =
-        api.list(&ListParams::default().limit(1).continue_token(&token)).await.expect_err("expired");
+    let expired = api
+        .list(&ListParams::default().limit(1).continue_token(&token))
+        .await
+        .expect_err("expired");
     assert_eq!(code(expired), (410, "Expired".into()));
 }
 
@@ -391,15 +399,18 @@ async fn applying_creates_then_updates_and_records_the_manager() {
     let client = server().client();
     let api = maps(&client);
     let params = PatchParams::apply("me");
-    let config = |data: Value| {
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data})
-    };
-    let created =
-        api.patch("a", &params, &Patch::Apply(&config(json!({"x": "1", "y": "2"})))).await.expect("created");
-    let again =
-        api.patch("a", &params, &Patch::Apply(&config(json!({"x": "1", "y": "2"})))).await.expect("same");
+    let config = |data: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data});
+    let created = api
+        .patch("a", &params, &Patch::Apply(&config(json!({"x": "1", "y": "2"}))))
+        .await
+        .expect("created");
+    let again = api
+        .patch("a", &params, &Patch::Apply(&config(json!({"x": "1", "y": "2"}))))
+        .await
+        .expect("same");
     assert_eq!(created.resource_version(), again.resource_version());
-    let less = api.patch("a", &params, &Patch::Apply(&config(json!({"x": "1"})))).await.expect("less");
+    let less =
+        api.patch("a", &params, &Patch::Apply(&config(json!({"x": "1"})))).await.expect("less");
     assert_eq!(less.data, Some([("x".to_owned(), "1".to_owned())].into()));
     assert_eq!(less.managed_fields()[0].manager.as_deref(), Some("me"));
     let other = api
@@ -464,7 +475,11 @@ async fn bound_pods_are_deleted_gracefully_and_unbound_ones_at_once() {
     assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 30);
     assert_eq!(marked["metadata"]["deletionTimestamp"], "2026-01-01T00:00:30Z");
     api.delete("p", &DeleteParams::default()).await.expect("again");
-    assert_eq!(server.get_value("pods", "default", "p"), Some(marked), "a second delete changes nothing");
+    assert_eq!(
+        server.get_value("pods", "default", "p"),
+        Some(marked),
+        "a second delete changes nothing"
+    );
     let refused = api
         .delete(
             "p",
@@ -634,7 +649,8 @@ async fn discovery_and_version_serve_kube_rs() {
     assert_eq!(client.apiserver_version().await.expect("version").git_version, "v1.35.3");
     for aggregated in [false, true] {
         let discovery = kube::Discovery::new(client.clone());
-        let discovery = if aggregated { discovery.run_aggregated().await } else { discovery.run().await };
+        let discovery =
+            if aggregated { discovery.run_aggregated().await } else { discovery.run().await };
         let discovery = discovery.expect("discovered");
         let kind = GroupVersionKind::gvk("example.com", "v1", "Thing");
         let (resource, capabilities) = discovery.resolve_gvk(&kind).expect("known");
@@ -680,4 +696,26 @@ async fn watches_of_a_dropped_resource_end() {
     assert!(end.expect("at once").expect("clean").is_none());
     server.create_value(crd(true)).expect("back again");
     assert!(api.create(&PostParams::default(), &typed(thing("t"))).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn kubectls_watches_get_tables_and_metadata_watches_get_metadata() {
+    use futures::AsyncBufReadExt;
+    let server = server();
+    server.create_value(pod("p")).expect("created");
+    for (accept, kind) in [
+        ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", "Table"),
+        ("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", "PartialObjectMetadata"),
+    ] {
+        let request = http::Request::get("/api/v1/namespaces/default/pods?watch=1")
+            .header("accept", accept)
+            .body(Vec::new())
+            .expect("request");
+        let stream = server.client().request_stream(request).await.expect("watch");
+        let mut lines = Box::pin(stream.lines());
+        let line = lines.try_next().await.expect("open").expect("event");
+        let event: Value = serde_json::from_str(&line).expect("json");
+        assert_eq!(event["type"], "ADDED");
+        assert_eq!(event["object"]["kind"], kind);
+    }
 }

@@ -80,8 +80,12 @@ async fn request_faults_differ_in_what_is_applied_and_what_is_known() {
     assert!(create(&api, "e").await.is_err() && exists(&server, "e"));
     assert_eq!(start.elapsed().as_secs(), 6);
     assert_eq!(seen.lock().expect("lock")[0], "me create configmaps/");
-    let answered: Vec<(u16, bool)> =
-        server.history().iter().filter(|r| &*r.identity == "me").map(|r| (r.outcome, r.answered)).collect();
+    let answered: Vec<(u16, bool)> = server
+        .history()
+        .iter()
+        .filter(|r| &*r.identity == "me")
+        .map(|r| (r.outcome, r.answered))
+        .collect();
     assert_eq!(answered, [(429, true), (201, false), (201, true), (201, false)]);
 }
 
@@ -177,7 +181,8 @@ async fn the_history_holds_every_write_with_its_writer_in_order() {
     api.patch("a", &PatchParams::default(), &Patch::Merge(&patch)).await.expect("patched");
     api.get("a").await.expect("reads leave no trace");
     let owner = server.get_value("cm", "default", "a").expect("there");
-    let mut child: Value = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}});
+    let mut child: Value =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}});
     child["metadata"]["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "ConfigMap",
         "name": "a", "uid": owner["metadata"]["uid"]}]);
     server.create_value(child).expect("created");
@@ -201,8 +206,61 @@ async fn the_history_holds_every_write_with_its_writer_in_order() {
     let patched = &server.history_since(begin + 2)[0];
     assert_eq!(*patched.body, patch);
     assert_eq!(patched.after.as_ref().map(|a| a["data"]["k"].clone()), Some(json!("v")));
-    assert_eq!(patched.rv.to_string(), patched.after.as_ref().map_or("", |a| a["metadata"]["resourceVersion"].as_str().expect("rv")));
+    assert_eq!(
+        patched.rv.to_string(),
+        patched
+            .after
+            .as_ref()
+            .map_or("", |a| a["metadata"]["resourceVersion"].as_str().expect("rv"))
+    );
     let off = ApiServer::new(ServerOptions { history_limit: 0, ..ServerOptions::default() });
     create(&maps(&off.client()), "a").await.expect("created");
     assert!(off.history().is_empty());
+}
+
+/// Writers and watchers that race each other; what happened, line by line.
+async fn race() -> Vec<String> {
+    let server = ApiServer::default();
+    let mut tasks = Vec::new();
+    for i in 0..4 {
+        let api = maps(&server.client_as(&format!("w{i}")));
+        tasks.push(tokio::spawn(async move {
+            let mut stream = api.watch(&WatchParams::default(), "0").await.expect("watch").boxed();
+            for n in 0..20 {
+                // Whoever sees a map first adds the next one; the others get 409.
+                let name = match stream.try_next().await {
+                    Ok(Some(event)) => describe(event),
+                    _ => break,
+                };
+                let _ = create(&api, &format!("{name}.{n}")).await;
+                tokio::time::sleep(Duration::from_millis(u64::from(n % 3 == 0))).await;
+            }
+        }));
+    }
+    create(&maps(&server.client()), "x").await.expect("created");
+    for task in tasks {
+        task.await.expect("joined");
+    }
+    let line = |r: &tephra_simulator::WriteRecord| {
+        format!("{} {} {} {} {} {}", r.seq, r.time_ms, r.identity, r.name, r.uid, r.outcome)
+    };
+    server.history().iter().map(line).collect()
+}
+
+#[test]
+fn concurrent_clients_in_paused_time_repeat_themselves_exactly() {
+    let run = || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .expect("runtime");
+        runtime.block_on(race())
+    };
+    let first = run();
+    assert!(first.len() > 60, "{} records", first.len());
+    assert!(first.iter().any(|line| line.ends_with("409")));
+    for _ in 0..5 {
+        assert_eq!(run(), first);
+    }
 }

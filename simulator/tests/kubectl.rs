@@ -139,7 +139,7 @@ async fn objects(kubectl: &Kubectl<'_>, server: &ApiServer) {
     assert!(kubectl.run("version", "").await.contains("Server Version: v1.35.3"));
     let resources = kubectl.run("api-resources", "").await;
     assert_eq!(row(&resources, "pods")[1], "po");
-    kubectl.run("create -f -", "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}").await;
+    kubectl.run("create namespace team", "").await;
     assert_eq!(row(&kubectl.run("get namespaces", "").await, "team")[1], "Active");
     kubectl.run("create -f - -n team", POD).await;
     // Client-side apply creates, leaves alone, and changes; with and without validation.
@@ -153,7 +153,23 @@ async fn objects(kubectl: &Kubectl<'_>, server: &ApiServer) {
 
     let pods = kubectl.run("get pods -A -o wide", "").await;
     let all: Vec<&str> = pods.lines().next().expect("header").split_whitespace().collect();
-    assert_eq!(all, ["NAMESPACE", "NAME", "READY", "STATUS", "RESTARTS", "AGE", "IP", "NODE", "NOMINATED", "NODE", "READINESS", "GATES"]);
+    assert_eq!(
+        all,
+        [
+            "NAMESPACE",
+            "NAME",
+            "READY",
+            "STATUS",
+            "RESTARTS",
+            "AGE",
+            "IP",
+            "NODE",
+            "NOMINATED",
+            "NODE",
+            "READINESS",
+            "GATES"
+        ]
+    );
     let pods = kubectl.run("get pods", "").await;
     assert_eq!(row(&pods, "web")[1..4], ["0/1", "Pending", "0"]);
     assert!(kubectl.run("get all", "").await.contains("pod/web"));
@@ -194,6 +210,24 @@ async fn changes(kubectl: &Kubectl<'_>, server: &ApiServer) {
     kubectl.run("cordon n1", "").await;
     assert_eq!(row(&kubectl.run("get nodes", "").await, "n1")[1], "Ready,SchedulingDisabled");
     kubectl.run("create -f -", DEPLOYMENT).await;
+    // kubectl's generators send protobuf.
+    kubectl.run("create deployment g --image=nginx --replicas=0", "").await;
+    let stored = server.get_value("deployments", "default", "g").expect("stored");
+    assert_eq!(stored["spec"]["replicas"], 0);
+    assert_eq!(stored["spec"]["template"]["spec"]["containers"][0]["image"], "nginx");
+    kubectl.run("create job k --image=nginx -- sleep 1", "").await;
+    let stored = server.get_value("jobs", "default", "k").expect("stored");
+    assert_eq!(
+        stored["spec"]["template"]["spec"]["containers"][0]["command"],
+        json!(["sleep", "1"])
+    );
+    kubectl.run("create configmap m --from-literal=a=b", "").await;
+    kubectl.run("create secret generic s --from-literal=a=b", "").await;
+    assert_eq!(server.get_value("secrets", "default", "s").expect("stored")["data"]["a"], "Yg==");
+    kubectl.run("create priorityclass high --value=7", "").await;
+    kubectl.run("create quota q --hard=cpu=1", "").await;
+    kubectl.run("run once --image=nginx --restart=Never", "").await;
+    kubectl.run("drain n1 --force --ignore-daemonsets", "").await;
     kubectl.run("scale deployment d --replicas=5", "").await;
     let stored = server.get_value("deployments", "default", "d").expect("stored");
     assert_eq!(stored["spec"]["replicas"], 5);
@@ -201,15 +235,23 @@ async fn changes(kubectl: &Kubectl<'_>, server: &ApiServer) {
     kubectl.run("create -f -", JOB).await;
     assert_eq!(row(&kubectl.run("get jobs", "").await, "j")[2], "0/1");
     kubectl.run("describe job j", "").await;
-    assert_eq!(row(&kubectl.run("get priorityclasses", "").await, "system-node-critical")[1], "2000001000");
+    assert_eq!(
+        row(&kubectl.run("get priorityclasses", "").await, "system-node-critical")[1],
+        "2000001000"
+    );
 }
 
 async fn custom_resources(kubectl: &Kubectl<'_>, server: &ApiServer) {
     kubectl.run("create -f -", &queue_crd()).await;
-    kubectl.run("wait --for=condition=Established crd/queues.scheduling.volcano.sh --timeout=10s", "").await;
+    kubectl
+        .run("wait --for=condition=Established crd/queues.scheduling.volcano.sh --timeout=10s", "")
+        .await;
     let queue = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: gold}\nspec: {weight: 3}";
     kubectl.run("apply -f -", queue).await;
-    assert_eq!(kubectl.run("apply -f -", &queue.replace('3', "4")).await.trim(), "queue.scheduling.volcano.sh/gold configured");
+    assert_eq!(
+        kubectl.run("apply -f -", &queue.replace('3', "4")).await.trim(),
+        "queue.scheduling.volcano.sh/gold configured"
+    );
     let table = kubectl.run("get queues,pods -A", "").await;
     assert!(table.contains("queue.scheduling.volcano.sh/gold"), "{table}");
     assert_eq!(row(&kubectl.run("get q", "").await, "gold")[1], "4");
@@ -239,7 +281,8 @@ async fn waiting_and_deleting(kubectl: &Kubectl<'_>, server: &ApiServer) {
     let (success, text) = kubectl.try_run("create -f -", POD).await;
     assert!(!success);
     assert!(text.contains("pods \"web\" already exists"), "{text}");
-    let (success, text) = kubectl.try_run("create -f -", &POD.replace("name: web", "name: Web_1")).await;
+    let (success, text) =
+        kubectl.try_run("create -f -", &POD.replace("name: web", "name: Web_1")).await;
     assert!(!success);
     assert!(text.contains("metadata.name: Invalid value"), "{text}");
     kubectl.run("delete pod web", "").await;

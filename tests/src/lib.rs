@@ -1,3 +1,4 @@
 //! Suites that need more than one crate: conformance corpora, the control plane rig, fault simulation.
 
 pub mod conformance;
+pub mod rig;

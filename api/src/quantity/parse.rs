@@ -15,11 +15,8 @@ pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
     if text.is_empty() {
         return Err(QuantityError::Empty);
     }
-    let (negative, unsigned) = match text.as_bytes()[0] {
-        b'-' => (true, &text[1..]),
-        b'+' => (false, &text[1..]),
-        _ => (false, text),
-    };
+    let negative = text.starts_with('-');
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (whole, rest) = split_digits(unsigned);
     let (fraction, suffix) = match rest.strip_prefix('.') {
         Some(rest) => split_digits(rest),

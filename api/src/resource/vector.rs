@@ -1,6 +1,9 @@
 //! Volcano's resource vector with its comparison rules (spec 2.1), for places where the exact rules matter
 //! and speed does not. The scheduling core has its own dense form of the same rules.
 
+#[path = "partly.rs"]
+mod partly;
+
 use std::collections::BTreeMap;
 
 /// Tolerance of comparisons, in stored units.

@@ -171,7 +171,7 @@ fn show(
                 for note in &outcome.notes {
                     writeln!(out, "note: {note}")?;
                 }
-                writeln!(out, "{}\n", table(rows))?;
+                writeln!(out, "{}\n", table(rows).trim_fmt())?;
             }
         }
         Output::Json | Output::Yaml => {

@@ -20,10 +20,21 @@ enum Question {
     JobEnqueued(ObjectKey),
     JobEnqueueable(ObjectKey, bool),
     JobOrder(ObjectKey, ObjectKey, bool),
-    Predicate { task: Pod, node: String, reasons: Option<Vec<String>> },
-    NodeOrder { task: Pod, node: String, score: f64 },
+    Predicate {
+        task: Pod,
+        node: String,
+        reasons: Option<Vec<String>>,
+    },
+    NodeOrder {
+        task: Pod,
+        node: String,
+        score: f64,
+    },
     /// One score a node, over all given nodes.
-    BatchNodeOrder { task: Pod, scores: Vec<(String, f64)> },
+    BatchNodeOrder {
+        task: Pod,
+        scores: Vec<(String, f64)>,
+    },
 }
 
 /// A pod as the call names it, and its uid.
@@ -92,7 +103,8 @@ fn ask(question: &Question, probe: &mut Probe<'_>, judgement: &mut Judgement) {
         Question::Predicate { task, node, reasons } => {
             let got = probe.predicate(&task.uid, node).err();
             let told = |reasons: Option<&Vec<String>>| {
-                reasons.map_or("passes".to_owned(), |all| format!("fails: {}", all.join(", ")))
+                reasons
+                    .map_or_else(|| "passes".to_owned(), |all| format!("fails: {}", all.join(", ")))
             };
             let same = match (reasons, &got) {
                 // The recording does not always keep the words.
@@ -103,26 +115,25 @@ fn ask(question: &Question, probe: &mut Probe<'_>, judgement: &mut Judgement) {
             judgement.expect(same, what, told(reasons.as_ref()), told(got.as_ref()));
         }
         Question::NodeOrder { task, node, score } => {
-            node_order(&task.uid, &task.name, node, *score, probe, judgement);
+            node_order(task, node, *score, probe, judgement);
         }
         Question::BatchNodeOrder { task, scores } => {
             for (node, score) in scores {
-                node_order(&task.uid, &task.name, node, *score, probe, judgement);
+                node_order(task, node, *score, probe, judgement);
             }
         }
     }
 }
 
 fn node_order(
-    uid: &str,
-    task: &str,
+    task: &Pod,
     node: &str,
     wanted: f64,
     probe: &mut Probe<'_>,
     judgement: &mut Judgement,
 ) {
-    let what = format!("score of {node} for {task}");
-    match probe.node_order(uid, node) {
+    let what = format!("score of {node} for {}", task.name);
+    match probe.node_order(&task.uid, node) {
         Some(got) => judgement.expect(close(wanted, got), what, wanted, got),
         None => judgement.skip(what),
     }

@@ -72,11 +72,10 @@ fn why(id: &ObjectId, object: &Value, store: &Store) -> String {
 
 fn condition(object: &Value) -> Option<String> {
     let conditions = object.pointer("/status/conditions")?.as_array()?;
-    let told = conditions.iter().rev().find_map(|condition| {
+    conditions.iter().rev().find_map(|condition| {
         let message = condition["message"].as_str().filter(|message| !message.is_empty())?;
         Some(format!("{}: {message}", condition["reason"].as_str().unwrap_or_default()))
-    });
-    told
+    })
 }
 
 fn last_event(id: &ObjectId, store: &Store) -> Option<String> {

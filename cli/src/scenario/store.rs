@@ -150,7 +150,10 @@ impl Store {
         let conditions = self.get(id).and_then(|object| object.pointer("/status/conditions"));
         for condition in conditions.and_then(Value::as_array).into_iter().flatten() {
             let part = |key: &str| condition.get(key).and_then(Value::as_str).unwrap_or_default();
-            lines.push(format!("{} {}: {}", part("type"), part("reason"), part("message")));
+            let (reason, message) = (part("reason"), part("message"));
+            if !reason.is_empty() || !message.is_empty() {
+                lines.push(format!("{} {reason}: {message}", part("type")));
+            }
         }
         for event in self.events(id) {
             lines.push(format!("{}: {}", event.reason, event.message));

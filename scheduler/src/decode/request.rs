@@ -110,7 +110,7 @@ fn granted<'v>(
     let place = "status.containerStatuses.resources";
     let mut granted = parsed(view, &resources.requests, place, "")?;
     largest(&mut granted, parsed(view, &status.allocated_resources, place, "")?);
-    if !(infeasible(view) && !granted.is_empty()) {
+    if !infeasible(view) || granted.is_empty() {
         largest(&mut granted, own);
     }
     Ok(granted)

@@ -1,6 +1,6 @@
 //! What was said about which object: repetitions are counted, chatter is cut off, nothing grows without bound.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::FxHashMap;
 use tephra_core::decision::Notice;
@@ -10,6 +10,9 @@ use super::Record;
 
 /// Repetitions of a message within this time count on one event.
 const WINDOW_MS: i64 = 10 * 60 * 1000;
+/// Least time between two different messages with one reason about one object: of those in between only the last
+/// is told (a count of nodes that changes with every session would be an event each time).
+const REWORDED_MS: i64 = 10 * 1000;
 /// New events about one object that may come in a burst.
 const BURST: f64 = 25.0;
 /// After a burst an object gets one more event in this time.
@@ -58,6 +61,21 @@ impl Key {
     }
 }
 
+/// What an object is told about: everything but the words.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Subject {
+    object: ObjectKey,
+    uid: String,
+    reason: &'static str,
+}
+
+impl Subject {
+    fn of(notice: &Notice) -> Self {
+        let (object, uid) = (notice.object.clone(), notice.uid.clone());
+        Self { object, uid, reason: notice.reason }
+    }
+}
+
 struct Known {
     entry: Entry,
     /// Count that the server has or is being told.
@@ -79,6 +97,10 @@ pub(super) struct Ledger {
     known: FxHashMap<Key, Known>,
     buckets: FxHashMap<String, Bucket>,
     waiting: VecDeque<Key>,
+    /// When a subject was last told in new words.
+    worded: FxHashMap<Subject, i64>,
+    /// The newest words for subjects that were told something just before.
+    held: BTreeMap<Subject, Notice>,
     serial: u64,
 }
 
@@ -89,12 +111,19 @@ impl Ledger {
         if let Some(known) = self.known.get_mut(&key) {
             known.entry.count += 1;
             known.entry.last_ms = now_ms;
+            self.held.remove(&Subject::of(&notice));
+            return true;
+        }
+        let subject = Subject::of(&notice);
+        if self.worded.get(&subject).is_some_and(|at| now_ms - at < REWORDED_MS) {
+            self.held.insert(subject, notice);
             return true;
         }
         if self.waiting.len() >= WAITING || !self.spend(&notice, now_ms) {
             return false;
         }
         self.make_room(now_ms);
+        self.worded.insert(subject, now_ms);
         self.serial += 1;
         let name = event_name(&notice, now_ms, self.serial);
         let entry = Entry { notice, name, count: 1, first_ms: now_ms, last_ms: now_ms };
@@ -103,8 +132,15 @@ impl Ledger {
         true
     }
 
-    /// Queues every count that the server does not have yet, and forgets messages that were not repeated.
-    pub(super) fn flush(&mut self, now_ms: i64) {
+    /// Tells what was held and is due (all of it at the end), queues every count that the server does not have
+    /// yet, and forgets messages that were not repeated.
+    pub(super) fn flush(&mut self, now_ms: i64, closing: bool) {
+        self.worded.retain(|_, at| !closing && now_ms - *at < REWORDED_MS);
+        let due = std::mem::take(&mut self.held);
+        for (_, notice) in due {
+            // Those not due yet are held again.
+            self.add(notice, now_ms);
+        }
         let mut behind: Vec<(&String, &Key)> = self
             .known
             .iter()
@@ -168,7 +204,7 @@ impl Ledger {
 
     fn make_room(&mut self, now_ms: i64) {
         if self.known.len() >= REMEMBERED {
-            self.flush(now_ms);
+            self.flush(now_ms, false);
         }
         if self.known.len() >= REMEMBERED {
             self.known.retain(|_, known| known.told == 0 || known.under_way);

@@ -122,6 +122,25 @@ async fn queue_keys_that_are_no_longer_used_are_removed() {
     assert!(script.requests()[0].contains("/queues/q/status?"));
 }
 
+#[test]
+fn a_wish_that_replaces_one_not_yet_written_keeps_what_only_that_one_knew() {
+    let queue = |names: &[&str], stale: &[&str]| StatusWrite::Queue {
+        queue: "q".to_owned(),
+        allocated: names.iter().map(|name| ((*name).to_owned(), 1)).collect(),
+        stale: stale.iter().map(|name| (*name).to_owned()).collect(),
+    };
+    let newer = queue(&["a"], &["c"]).instead_of(&queue(&["a", "c"], &["a", "b"]));
+    assert_eq!(newer, queue(&["a"], &["c", "b"]));
+    let pod = |since: Option<&str>| StatusWrite::Pod {
+        pod: PodRef { namespace: "ns".into(), name: "a".into(), uid: "u".into() },
+        reason: "Unschedulable",
+        message: String::new(),
+        nominated: None,
+        since: since.map(str::to_owned),
+    };
+    assert_eq!(pod(None).instead_of(&pod(Some("t"))), pod(Some("t")));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_pod_condition_keeps_its_transition_time_and_is_dropped_when_the_pod_is_bound() {
     let condition = |uid: &str, since: Option<&str>| {

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::kind::Kind;
 use super::lines::Change;
-use super::{Batch, Closed, Reader};
+use super::{Batch, Closed, Feed, Reader};
 use crate::backoff;
 use crate::decode::text::Text;
 
@@ -78,6 +78,7 @@ impl<K: Kind> Reader<K> {
                 told = error.to_string();
             }
             if matches!(error, ListError::Older { .. }) {
+                self.tell(Feed::Unsynced(self.kind.name())).await?;
                 older += 1;
                 if older >= BELIEVE_ROLLBACK {
                     let kind = self.kind.name();
@@ -85,9 +86,6 @@ impl<K: Kind> Reader<K> {
                     self.store.forget_versions();
                     self.passed = 0;
                 }
-            }
-            if matches!(error, ListError::Expired) {
-                continue;
             }
             tokio::time::sleep(pauses.next().unwrap_or(PATIENCE)).await;
         }

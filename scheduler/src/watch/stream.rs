@@ -21,6 +21,10 @@ const SILENCE: Duration = Duration::from_secs(270);
 /// A watch that ends sooner than this counts as a failure: the next one waits.
 const HEALTHY: Duration = Duration::from_secs(1);
 
+/// Failures in a row, without any progress, after which the version is given up and a new list taken: the server
+/// may have been replaced by one with an older store, or the kind removed.
+const HOPELESS: u32 = 5;
+
 /// How one stream ended.
 enum Ended {
     /// Resume from the version reached.
@@ -35,20 +39,25 @@ impl<K: Kind> Reader<K> {
     /// Watches until a new list is needed.
     pub(super) async fn watch(&mut self) -> End {
         let mut pauses = backoff::reads(self.seed);
+        let mut failures = 0;
         loop {
-            let started = Instant::now();
-            let why = match self.stream().await {
+            let (started, passed) = (Instant::now(), self.passed);
+            let ended = self.stream().await;
+            let healthy = started.elapsed() >= HEALTHY;
+            if healthy || self.passed > passed {
+                pauses = backoff::reads(self.seed);
+                failures = 0;
+            }
+            let why = match ended {
                 Ended::Watch(end) => return end,
-                Ended::Resume if started.elapsed() >= HEALTHY => {
-                    pauses = backoff::reads(self.seed);
-                    continue;
-                }
+                Ended::Resume if healthy => continue,
                 Ended::Resume => "the watch ended at once".to_owned(),
                 Ended::Failed(why) => why,
             };
-            tracing::debug!(kind = self.kind.name(), %why, "watch interrupted; resuming");
-            if started.elapsed() >= HEALTHY {
-                pauses = backoff::reads(self.seed);
+            failures += 1;
+            tracing::debug!(kind = self.kind.name(), %why, failures, "watch interrupted; resuming");
+            if failures >= HOPELESS {
+                return End::Expired;
             }
             let pause = pauses.next().unwrap_or(HEALTHY);
             tokio::select! {

@@ -134,16 +134,29 @@ async fn a_broken_watch_resumes_from_the_last_version_without_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_that_fails_again_and_again_without_progress_lists_anew() {
+    let mut answers = vec![list(10, &[node("a", 5, "x")])];
+    answers.extend(vec![Answer::status(504, "too large resource version"); 5]);
+    answers.push(list(12, &[node("a", 11, "y")]));
+    let read = read(nodes(), answers).await;
+    assert_eq!(read.told, ["a x", "synced", "unsynced", "a y", "synced"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_list_older_than_what_was_seen_is_not_believed_unless_it_stays_so() {
     let gone = || Answer::status(410, "too old");
     let stale = || list(5, &[node("a", 3, "old")]);
     let answers =
         vec![list(10, &[node("a", 8, "x")]), gone(), stale(), list(20, &[node("a", 8, "x")])];
     let read_once = read(nodes(), answers).await;
-    assert_eq!(read_once.told, ["a x", "synced", "unsynced", "synced"]);
+    assert_eq!(read_once.told, ["a x", "synced", "unsynced", "unsynced", "synced"]);
     let answers = vec![list(10, &[node("a", 8, "x")]), gone(), stale(), stale(), stale(), stale()];
     let rolled_back = read(nodes(), answers).await;
-    assert_eq!(rolled_back.told, ["a x", "synced", "unsynced", "a old", "synced"]);
+    let unsynced = ["unsynced"; 4];
+    assert_eq!(
+        rolled_back.told,
+        [&["a x", "synced"][..], &unsynced, &["a old", "synced"]].concat()
+    );
 }
 
 #[tokio::test(start_paused = true)]

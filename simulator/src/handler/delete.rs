@@ -163,7 +163,8 @@ fn check_preconditions(
 
 /// Seconds a pod keeps after this delete: none if no kubelet has it or it has ended; never more than before.
 fn pod_grace(pod: &Value, options: &DeleteOptions) -> i64 {
-    let bound = pod.pointer("/spec/nodeName").and_then(Value::as_str).is_some_and(|n| !n.is_empty());
+    let bound =
+        pod.pointer("/spec/nodeName").and_then(Value::as_str).is_some_and(|n| !n.is_empty());
     let phase = pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or("");
     if !bound || matches!(phase, "Succeeded" | "Failed") {
         return 0;
@@ -206,11 +207,9 @@ fn add_finalizer(value: &mut Value, finalizer: &str) {
 /// Whether nothing keeps a marked object any more: no finalizer, no running grace period.
 pub(crate) fn is_final(value: &Value) -> bool {
     let grace = value.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
-    let held = value
-        .pointer("/spec/finalizers")
-        .and_then(Value::as_array)
-        .is_some_and(|f| !f.is_empty())
-        && value["kind"] == "Namespace";
+    let held =
+        value.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty())
+            && value["kind"] == "Namespace";
     is_deleting(value) && !has_finalizers(value) && grace.unwrap_or(0) == 0 && !held
 }
 

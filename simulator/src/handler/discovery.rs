@@ -201,7 +201,7 @@ fn aggregated_resource(route: &Route) -> Value {
         .map(|(name, k, own, verbs)| {
             json!({
                 "subresource": name,
-                "responseKind": kind(&k, own.unwrap_or(route.api_version())),
+                "responseKind": kind(&k, own.unwrap_or_else(|| route.api_version())),
                 "verbs": verbs,
             })
         })

@@ -102,9 +102,9 @@ fn page(store: &Store, route: &Route, query: &Query, stale_by: u64) -> Result<Pa
     let log = &store.tables[route.table].log;
     match log.check(at) {
         Ok(()) => Ok(Page { rv: at, after: None }),
-        Err(_) if query.resource_version_match == "Exact" => {
-            Err(Refusal::expired(format!("The resourceVersion for the provided list is too old: {at}")))
-        }
+        Err(_) if query.resource_version_match == "Exact" => Err(Refusal::expired(format!(
+            "The resourceVersion for the provided list is too old: {at}"
+        ))),
         Err(_) => Ok(Page { rv: store.rv, after: None }),
     }
 }

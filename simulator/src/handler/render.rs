@@ -43,7 +43,9 @@ impl Shape {
 /// Parses a JSON request body; the message names the place of the fault.
 pub(crate) fn parse_json(body: &Bytes) -> Result<Value, Refusal> {
     serde_json::from_slice(body).map_err(|e| {
-        Refusal::bad_request(format!("the object provided is unrecognized: couldn't parse JSON: {e}"))
+        Refusal::bad_request(format!(
+            "the object provided is unrecognized: couldn't parse JSON: {e}"
+        ))
     })
 }
 
@@ -137,8 +139,14 @@ mod tests {
     fn accept_headers_of_real_clients_are_understood() {
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
         assert_eq!(Shape::accepted(kubectl), Shape::Table);
-        assert_eq!(Shape::accepted("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"), Shape::Metadata);
-        assert_eq!(Shape::accepted("application/vnd.kubernetes.protobuf,application/json"), Shape::Object);
+        assert_eq!(
+            Shape::accepted("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"),
+            Shape::Metadata
+        );
+        assert_eq!(
+            Shape::accepted("application/vnd.kubernetes.protobuf,application/json"),
+            Shape::Object
+        );
         assert_eq!(Shape::accepted(""), Shape::Object);
     }
 }

@@ -59,7 +59,7 @@ const EVENTS: &[Column] = &[
     column("Object", event_object),
     wide("Source", |o, _| event_source(o)),
     column("Message", |o, _| text(o, "/message")),
-    wide("Count", |o, _| o.get("count").cloned().unwrap_or(json!(1))),
+    wide("Count", |o, _| o.get("count").cloned().unwrap_or_else(|| json!(1))),
     wide("Name", |o, _| meta_str(o, "name").into()),
 ];
 const JOBS: &[Column] = &[
@@ -135,21 +135,17 @@ pub(crate) fn table<'a>(
     now_ms: i64,
 ) -> Value {
     let custom = route.version().columns.as_deref();
-    let (definitions, cells): (Vec<Value>, Box<dyn Fn(&Value) -> Vec<Value>>) = match custom {
-        Some(columns) => (
-            custom_definitions(columns),
-            Box::new(move |object| custom_cells(columns, object, now_ms)),
-        ),
+    let built_in = columns(&route.ty.kind, route.ty.custom);
+    let definitions: Vec<Value> = match custom {
+        Some(columns) => custom_definitions(columns),
         None => {
-            let columns = columns(&route.ty.kind, route.ty.custom);
-            let definitions = columns
-                .iter()
-                .map(|c| definition(c.name, c.kind, "", i64::from(c.wide)))
-                .collect();
-            (
-                definitions,
-                Box::new(move |object| columns.iter().map(|c| (c.cell)(object, now_ms)).collect()),
-            )
+            built_in.iter().map(|c| definition(c.name, c.kind, "", i64::from(c.wide))).collect()
+        }
+    };
+    let cells = |object: &Value| -> Vec<Value> {
+        match custom {
+            Some(columns) => custom_cells(columns, object, now_ms),
+            None => built_in.iter().map(|c| (c.cell)(object, now_ms)).collect(),
         }
     };
     let rows: Vec<Value> = items
@@ -222,12 +218,12 @@ fn duration(seconds: i64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match seconds {
         ..120 => format!("{seconds}s"),
-        ..600 => pair(minutes, "m", seconds % 60, "s"),
-        ..10_800 => format!("{minutes}m"),
-        ..28_800 => pair(hours, "h", minutes % 60, "m"),
-        ..172_800 => format!("{hours}h"),
-        ..691_200 => pair(days, "d", hours % 24, "h"),
-        ..63_072_000 => format!("{days}d"),
+        120..600 => pair(minutes, "m", seconds % 60, "s"),
+        600..10_800 => format!("{minutes}m"),
+        10_800..28_800 => pair(hours, "h", minutes % 60, "m"),
+        28_800..172_800 => format!("{hours}h"),
+        172_800..691_200 => pair(days, "d", hours % 24, "h"),
+        691_200..63_072_000 => format!("{days}d"),
         _ => pair(days / 365, "y", days % 365, "d"),
     }
 }
@@ -317,7 +313,7 @@ fn event_seen(event: &Value, now_ms: i64) -> Value {
     let seen = ["/series/lastObservedTime", "/lastTimestamp", "/eventTime", "/firstTimestamp"]
         .iter()
         .find_map(|p| event.pointer(p).and_then(Value::as_str));
-    age(seen.unwrap_or(meta_str(event, "creationTimestamp")), now_ms)
+    age(seen.unwrap_or_else(|| meta_str(event, "creationTimestamp")), now_ms)
 }
 
 fn event_object(event: &Value, _: i64) -> Value {

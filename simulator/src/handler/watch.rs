@@ -179,8 +179,7 @@ impl WatchBody {
 
     fn restart_bookmarks(&mut self) {
         let every = self.inner.bookmark_interval;
-        self.bookmark_timer =
-            self.bookmarks.then(|| Box::pin(tokio::time::sleep(every)));
+        self.bookmark_timer = self.bookmarks.then(|| Box::pin(tokio::time::sleep(every)));
     }
 
     /// Whether `cursor` lies before what `store` still has.

@@ -1,5 +1,6 @@
 //! What the API server saw: one JSON line for each write, with the writer's identity and the outcome. The file is
-//! written before the answer is sent, so an outcome that a client knows is in the log.
+//! written before the answer is sent, so an outcome that a client knows is in
+//! the log; of a client that dies first it says 504, whether the write took effect or not.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -90,6 +91,11 @@ impl Record {
     /// Whether the write took effect.
     pub fn accepted(&self) -> bool {
         self.code().is_some_and(|code| (200..300).contains(&code))
+    }
+
+    /// Whether nobody knows by the answer if the write took effect: its sender died first, or time ran out.
+    pub fn unknown(&self) -> bool {
+        self.code().is_none_or(|code| code == 504)
     }
 
     /// HTTP code of the answer.

@@ -1,10 +1,12 @@
 //! The stage on which a case plays.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
+use kube::api::{Api, ListParams};
 use serde_json::Value;
 use tephra_tests::rig::assets::{self, Found};
 use tephra_tests::rig::audit_log::{self, AuditLog, Record};
@@ -48,7 +50,7 @@ impl Case {
             Ok((rig, binaries)) => (rig, binaries),
             Err(reason) => {
                 // Not `println!`: the test runner would swallow what a passing test says.
-                let line = format!("SKIPPED real/{name}: {reason}\n");
+                let line = format!("\nSKIPPED real/{name}: {reason}\n");
                 std::io::stderr().write_all(line.as_bytes()).expect("standard error");
                 return None;
             }
@@ -104,47 +106,59 @@ impl Case {
         &self.records
     }
 
-    /// Nodes that each pod of the case was accepted on, as the API server saw it.
-    pub(crate) fn bindings(&mut self) -> BTreeMap<String, Vec<String>> {
+    /// Pods of the case for which a request to bind was accepted, or left its sender without an answer.
+    pub(crate) fn attempted(&mut self) -> BTreeSet<String> {
         let namespace = self.name;
-        audit_log::accepted_bindings(self.writes(), namespace)
+        let pods = self.writes().iter().filter(|record| record.accepted() || record.unknown());
+        pods.filter_map(Record::binding)
+            .filter(|(of, ..)| *of == namespace)
+            .map(|(_, pod, _)| pod.to_owned())
+            .collect()
     }
 
-    /// Waits until so many pods are bound.
+    /// Pods of the case that have a node, as stored.
+    pub(crate) async fn stored(&self) -> anyhow::Result<Bound> {
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), self.name);
+        let mut bound = BTreeMap::new();
+        for pod in api.list(&ListParams::default()).await? {
+            let node = pod.spec.and_then(|spec| spec.node_name);
+            if let (Some(name), Some(node)) = (pod.metadata.name, node) {
+                bound.insert(name, node);
+            }
+        }
+        Ok(Bound(bound))
+    }
+
+    /// Waits until so many pods are bound. Lists pods only when the audit log says that it may be so.
     pub(crate) async fn bound(&mut self, count: usize) {
+        let what = format!("{count} pods bound");
         let look = async || {
-            let bound = self.bindings().len();
+            let mut bound = self.attempted().len();
+            if bound >= count {
+                bound = self.stored().await?.0.len();
+            }
             Ok(if bound >= count { Ok(()) } else { Err(format!("{bound} bound")) })
         };
-        wait_for(&format!("{count} pods bound"), PATIENCE, look).await.expect("bound");
+        wait_for(&what, PATIENCE, look).await.expect("bound");
     }
 
-    /// Bound pods by gang, from names `<gang>-<index>`; gangs without any are absent.
-    pub(crate) fn bound_by_gang(&mut self) -> BTreeMap<String, usize> {
-        let mut count = BTreeMap::new();
-        for pod in self.bindings().keys() {
-            let gang = pod.rsplit_once('-').expect("<gang>-<index>").0;
-            *count.entry(gang.to_owned()).or_default() += 1;
+    /// Exactly these many pods are bound, each by one accepted request. A request whose sender died before the
+    /// answer (504) may have been carried out; then no other one may have been accepted.
+    pub(crate) async fn assert_bound_once(&mut self, count: usize) -> Bound {
+        let stored = self.stored().await.expect("pods");
+        let namespace = self.name;
+        let mut accepted = audit_log::accepted_bindings(self.writes(), namespace);
+        let unknown = self.attempted();
+        for (pod, node) in &stored.0 {
+            match accepted.remove(pod).as_deref() {
+                None => assert!(unknown.contains(pod), "{pod} on {node} was bound by nobody"),
+                Some([one]) => assert_eq!(one, node, "{pod}"),
+                Some(several) => panic!("{pod} was bound to {several:?}"),
+            }
         }
-        count
-    }
-
-    /// Exactly these many pods were bound, each by one accepted request.
-    pub(crate) fn assert_bound_once(&mut self, count: usize) {
-        let bindings = self.bindings();
-        let several: Vec<_> = bindings.iter().filter(|(_, nodes)| nodes.len() != 1).collect();
-        assert!(several.is_empty(), "bound more than once: {several:?}");
-        assert_eq!(bindings.len(), count);
-    }
-
-    /// No node of the case holds more than `most` pods.
-    pub(crate) fn assert_at_most_per_node(&mut self, most: usize) {
-        let mut on: BTreeMap<String, usize> = BTreeMap::new();
-        for node in self.bindings().into_values().flatten() {
-            *on.entry(node).or_default() += 1;
-        }
-        let over: Vec<_> = on.iter().filter(|(_, pods)| **pods > most).collect();
-        assert!(over.is_empty(), "more than {most} pods on {over:?}");
+        assert!(accepted.is_empty(), "bound and lost: {accepted:?}");
+        assert_eq!(stored.0.len(), count);
+        stored
     }
 
     /// A PodGroup of the case as stored.
@@ -169,6 +183,38 @@ impl Case {
     }
 }
 
+/// Node of each bound pod.
+pub(crate) struct Bound(BTreeMap<String, String>);
+
+impl Bound {
+    /// Bound pods by gang, from names `<gang>-<index>`; gangs without any are absent.
+    pub(crate) fn by_gang(&self) -> BTreeMap<String, usize> {
+        let mut count = BTreeMap::new();
+        for pod in self.0.keys() {
+            let gang = pod.rsplit_once('-').expect("<gang>-<index>").0;
+            *count.entry(gang.to_owned()).or_default() += 1;
+        }
+        count
+    }
+
+    /// No node holds more than `most` pods.
+    pub(crate) fn assert_at_most_per_node(&self, most: usize) {
+        let mut on: BTreeMap<&str, usize> = BTreeMap::new();
+        for node in self.0.values() {
+            *on.entry(node).or_default() += 1;
+        }
+        on.retain(|_, pods| *pods > most);
+        assert!(on.is_empty(), "more than {most} pods: {on:?}");
+    }
+
+    /// Every gang that has a bound pod has this many.
+    pub(crate) fn assert_whole(&self, members: usize) {
+        let mut parts = self.by_gang();
+        parts.retain(|_, bound| *bound != members);
+        assert!(parts.is_empty(), "gangs in parts: {parts:?}");
+    }
+}
+
 /// The condition of a type, `Null` when absent.
 pub(crate) fn condition<'a>(group: &'a Value, kind: &str) -> &'a Value {
     let conditions = group["status"]["conditions"].as_array();
@@ -190,7 +236,7 @@ async fn start() -> anyhow::Result<Result<(Rig, PathBuf), String>> {
 impl Drop for Case {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("{}", self.rig.logs_of_programs(40));
+            eprintln!("{}", self.rig.logs_of_programs(15));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What survives when a process is killed in the middle of its work.
 
-use crate::case::{Case, cpus};
+use crate::case::{Case, condition, cpus};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_scheduler_killed_in_the_middle_loses_no_pod_binds_none_twice_and_leaves_gangs_whole() {
@@ -12,21 +12,20 @@ async fn a_scheduler_killed_in_the_middle_loses_no_pod_binds_none_twice_and_leav
         let mut scheduler = case.scheduler(&["--bind-concurrency=2"]);
         case.bound(moment).await;
         scheduler.kill();
-        let bound = case.bindings().len();
+        let bound = case.attempted().len();
         assert!(bound < 250, "killed too late to prove anything: {bound} bound");
     }
     let _scheduler = case.scheduler(&[]);
     case.bound(250).await;
     // The waiting gangs are told so, which takes a session that tried them.
-    let whole = case.bound_by_gang();
+    let whole = case.stored().await.expect("pods").by_gang();
     for gang in gangs.iter().filter(|gang| !whole.contains_key(&gang.name)) {
         case.pod_group_where(&gang.name, "told to wait", |group| {
-            crate::case::condition(group, "Unschedulable")["status"] == "True"
+            condition(group, "Unschedulable")["status"] == "True"
         })
         .await;
     }
-    case.assert_bound_once(250);
-    case.assert_at_most_per_node(10);
-    let parts: Vec<_> = case.bound_by_gang().into_iter().filter(|(_, bound)| *bound != 10).collect();
-    assert!(parts.is_empty(), "gangs in parts: {parts:?}");
+    let bound = case.assert_bound_once(250).await;
+    bound.assert_at_most_per_node(10);
+    bound.assert_whole(10);
 }

@@ -21,7 +21,7 @@ async fn a_pod_group_of_another_schedulers_pods_is_left_alone() {
     case.create(&[case.gang("ours-later", 4, "1")]).await;
     case.pod_group_where("ours-later", "running", |group| group["status"]["running"] == 4).await;
 
-    case.assert_bound_once(8);
+    case.assert_bound_once(8).await.assert_at_most_per_node(8);
     let namespace = case.name;
     let touched: Vec<_> = case
         .writes()

@@ -17,12 +17,11 @@ async fn a_gang_of_eight_is_bound_whole_or_not_at_all() {
         condition(group, "Unschedulable")["status"] == "True"
     })
     .await;
-    assert_eq!(case.bindings().len(), 0, "a part of the gang was bound");
+    case.assert_bound_once(0).await;
 
     nodes::create(&case.client, case.name, 7..8, cpus(2)).await.expect("one more node");
     case.bound(8).await;
-    case.assert_bound_once(8);
-    case.assert_at_most_per_node(1);
+    case.assert_bound_once(8).await.assert_at_most_per_node(1);
     let group = case
         .pod_group_where("eight", "running", |group| {
             group["status"]["phase"] == "Running" && group["status"]["running"] == 8
@@ -56,7 +55,7 @@ async fn a_second_gang_waits_with_a_true_condition_and_starts_when_the_first_end
     assert!(message.contains("8 Pending, 8 minAvailable"), "{message}");
     assert_ne!(condition(&waiting, "Scheduled")["status"], "True", "{waiting}");
     assert_ne!(waiting["status"]["phase"], "Running");
-    case.assert_bound_once(8);
+    case.assert_bound_once(8).await.assert_at_most_per_node(2);
 
     // Only now may the first end: kwok lets pods with this annotation finish.
     let pods: Api<Pod> = Api::namespaced(case.client.clone(), case.name);
@@ -65,7 +64,7 @@ async fn a_second_gang_waits_with_a_true_condition_and_starts_when_the_first_end
         pods.patch(&pod, &PatchParams::default(), &Patch::Merge(&finish)).await.expect("patched");
     }
     case.bound(16).await;
-    case.assert_bound_once(16);
+    case.assert_bound_once(16).await.assert_at_most_per_node(4);
     case.pod_group_where("second", "running and told so", |group| {
         group["status"]["phase"] == "Running"
             && group["status"]["running"] == 8
@@ -86,7 +85,7 @@ async fn fifty_gangs_of_twenty_are_all_bound_and_no_pod_twice() {
     let gangs: Vec<_> = (0..50).map(|index| case.gang(&format!("gang{index}"), 20, "1")).collect();
     case.create(&gangs).await;
     case.bound(1000).await;
-    case.assert_bound_once(1000);
-    case.assert_at_most_per_node(10);
-    assert!(case.bound_by_gang().values().all(|bound| *bound == 20));
+    let bound = case.assert_bound_once(1000).await;
+    bound.assert_at_most_per_node(10);
+    bound.assert_whole(20);
 }

@@ -16,8 +16,7 @@ async fn plain_pods_get_a_pod_group_each_and_run() {
     let pods = (0..6).map(|index| (format!("plain-{index}"), template.clone()));
     workload::create_pods(&case.client, case.name, pods).await.expect("pods");
     case.bound(6).await;
-    case.assert_bound_once(6);
-    case.assert_at_most_per_node(4);
+    case.assert_bound_once(6).await.assert_at_most_per_node(4);
 
     let api: Api<Pod> = Api::namespaced(case.client.clone(), case.name);
     for pod in api.list(&ListParams::default()).await.expect("pods") {

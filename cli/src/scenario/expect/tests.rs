@@ -8,6 +8,7 @@ use crate::scenario::verdict::Verdict;
 /// A gang `a` of two that runs and a pod `b-0` too big for the node.
 const STORY: &str = r#"
 name: t
+conf: {actions: "enqueue, allocate", tiers: [{plugins: [{name: gang}, {name: predicates}]}]}
 cycles: 2
 objects:
 - {kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: "2", memory: 8Gi, pods: "10"}}}
@@ -25,7 +26,11 @@ objects:
 "#;
 
 fn verdict(more: &str) -> Verdict {
-    let (mut scenarios, _) = file::parse(&format!("{STORY}{more}")).expect(more);
+    verdict_of(&format!("{STORY}{more}"))
+}
+
+fn verdict_of(text: &str) -> Verdict {
+    let (mut scenarios, _) = file::parse(text).expect(text);
     let scenario: Scenario = scenarios.remove(0);
     play(&scenario, &Overrides::default()).0.verdict
 }
@@ -135,13 +140,26 @@ fn an_accepted_configuration_is_no_config_error() {
 
 #[test]
 fn a_refused_configuration_fails_a_scenario_that_does_not_expect_it() {
-    let conf = "conf: 'actions: alocate'\n";
-    let Verdict::Failed(mismatches) = verdict(&format!("{conf}expect: {{bindCount: 2}}")) else {
+    let misspelt = STORY.replace("enqueue, allocate", "enqueue, alocate");
+    let Verdict::Failed(mismatches) = verdict_of(&format!("{misspelt}expect: {{bindCount: 2}}"))
+    else {
         panic!("failed");
     };
     assert_eq!(mismatches[0].what, "configuration");
-    let expected = format!("{conf}expect: {{bindCount: 2, configError: {{contains: [alocate]}}}}");
-    assert_eq!(verdict(&expected), Verdict::Passed);
+    let expect = "expect: {bindCount: 2, configError: {contains: [alocate]}}";
+    assert_eq!(verdict_of(&format!("{misspelt}{expect}")), Verdict::Passed);
+}
+
+#[test]
+fn a_plugin_that_nobody_knows_fails_a_scenario_that_does_not_expect_it() {
+    let misspelt = STORY.replace("{name: predicates}", "{name: predicates}, {name: proporton}");
+    let Verdict::Failed(mismatches) = verdict_of(&format!("{misspelt}expect: {{bindCount: 2}}"))
+    else {
+        panic!("failed");
+    };
+    assert!(mismatches[0].got.contains("proporton"), "{mismatches:?}");
+    let expect = "expect: {bindCount: 2, configWarning: {contains: [proporton]}}";
+    assert_eq!(verdict_of(&format!("{misspelt}{expect}")), Verdict::Passed);
 }
 
 #[test]

@@ -27,9 +27,9 @@ fn times(amount: Quantity, mut count: u32) -> Quantity {
     let (mut product, mut doubled) = (Quantity::default(), amount);
     while count > 0 {
         if count % 2 == 1 {
-            product = product.saturating_add(doubled);
+            product = product + doubled;
         }
-        doubled = doubled.saturating_add(doubled);
+        doubled = doubled + doubled;
         count /= 2;
     }
     product
@@ -114,7 +114,7 @@ fn read(list: Option<&WireList>) -> Amounts {
 fn add(sum: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         let sum = sum.entry(name.clone()).or_default();
-        *sum = sum.saturating_add(*amount);
+        *sum += *amount;
     }
 }
 

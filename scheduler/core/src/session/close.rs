@@ -36,7 +36,7 @@ impl Session<'_> {
         if self.pipeline.gang && !row.tasks.is_empty() {
             if row.is_ready() && row.roles_ready() {
                 if !has(&group.status, reasons::SCHEDULED) {
-                    set(&mut status, self.condition(reasons::SCHEDULED, reasons::GANG_READY, String::new()));
+                    set(&mut status, self.condition(reasons::SCHEDULED, reasons::TASKS_READY, String::new()));
                 }
             } else if row.counts.of(Status::Pending) > 0 || row.counts.ready() > 0 {
                 unschedulable = self.obstacle(job, words);

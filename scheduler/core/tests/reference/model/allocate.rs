@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use tephra_core::event::PodGroupPhase;
 
+use super::filter::statically_feasible;
 use super::session::Session;
 use super::world::Status;
 
@@ -11,7 +12,10 @@ use super::world::Status;
 enum Turn {
     Committed,
     Kept,
+    /// Some task could not be placed.
     Refused,
+    /// All tasks were placed, yet the gang is not ready: it waits for others than these.
+    Incomplete,
 }
 
 /// Runs the action.
@@ -20,14 +24,15 @@ pub fn run(session: &mut Session) {
     let mut waiting: BTreeMap<usize, VecDeque<usize>> = BTreeMap::new();
     for job in 0..session.jobs.len() {
         if session.is_pending(job) {
-            if session.enqueue_runs {
-                continue;
+            if !session.enqueue_runs {
+                session.jobs[job].phase = PodGroupPhase::Inqueue;
             }
-            session.jobs[job].phase = PodGroupPhase::Inqueue;
-        }
-        if !session.job_valid(job) {
             continue;
         }
+        if session.closed(&session.jobs[job].queue) || !session.job_valid(job) {
+            continue;
+        }
+        session.look_for_places(job);
         let mut tasks: Vec<usize> = session.jobs[job]
             .tasks
             .iter()
@@ -56,23 +61,58 @@ pub fn run(session: &mut Session) {
         match turn(session, job, &queue, tasks) {
             Turn::Committed if !tasks.is_empty() => jobs.push(job),
             Turn::Committed | Turn::Kept => {}
+            Turn::Incomplete => session.incomplete += 1,
             Turn::Refused => session.refused.push(session.jobs[job].group.key.clone()),
         }
     }
 }
 
 fn turn(session: &mut Session, job: usize, queue: &str, tasks: &mut VecDeque<usize>) -> Turn {
+    let mut refused = false;
+    for order in 0..3 {
+        if order > 0 && !session.reorder(tasks, order) {
+            break;
+        }
+        let before = tasks.clone();
+        let (placed, complete) = walk(session, job, queue, tasks);
+        if session.job_ready(job) {
+            session.commit(job, &placed);
+            return Turn::Committed;
+        }
+        if session.job_pipelined(job) {
+            return Turn::Kept;
+        }
+        for &task in placed.iter().rev() {
+            session.unplace(task);
+        }
+        session.jobs[job].failed_roles.clear();
+        refused |= !complete;
+        *tasks = before;
+    }
+    if refused { Turn::Refused } else { Turn::Incomplete }
+}
+
+/// Places tasks in order until the job is ready. Gives what was placed, and whether that was every task tried.
+fn walk(
+    session: &mut Session,
+    job: usize,
+    queue: &str,
+    tasks: &mut VecDeque<usize>,
+) -> (Vec<usize>, bool) {
     let mut placed = Vec::new();
+    let mut complete = true;
     while let Some(task) = tasks.pop_front() {
         let row = &session.tasks[task];
         let role = row.role.clone();
         if !session.proportion.allocatable(queue, &row.request) {
+            complete = false;
             continue;
         }
         if !role.is_empty() && session.jobs[job].failed_roles.contains(&role) {
             continue;
         }
         let Some((slot, status)) = session.choose(task) else {
+            complete = false;
             session.jobs[job].failed_roles.insert(role);
             if session.may_continue(job) {
                 continue;
@@ -85,20 +125,21 @@ fn turn(session: &mut Session, job: usize, queue: &str, tasks: &mut VecDeque<usi
             break;
         }
     }
-    if session.job_ready(job) {
-        session.commit(job, &placed);
-        Turn::Committed
-    } else if session.job_pipelined(job) {
-        Turn::Kept
-    } else {
-        for &task in placed.iter().rev() {
-            session.unplace(task);
-        }
-        Turn::Refused
-    }
+    (placed, complete)
 }
 
 impl Session {
+    /// Finds out which waiting best-effort tasks of a job no node can take.
+    fn look_for_places(&mut self, job: usize) {
+        for task in self.jobs[job].tasks.clone() {
+            let row = &self.tasks[task];
+            if row.status == Status::Pending && row.best_effort() && !row.gated {
+                let anywhere = (0..self.nodes.len()).any(|slot| self.feasible(task, slot));
+                self.tasks[task].stuck = !anywhere;
+            }
+        }
+    }
+
     /// Best node for a task, and whether its room is free or still being freed.
     fn choose(&self, task: usize) -> Option<(usize, Status)> {
         let request = &self.tasks[task].request;
@@ -114,5 +155,46 @@ impl Session {
             return self.best_node(task, &feasible).map(|slot| (slot, Status::Pipelined));
         }
         self.best_node(task, &free).map(|slot| (slot, Status::Allocated))
+    }
+
+    /// Sorts runs of equal tasks: those with few possible nodes first (order 1), or large ones first (order 2). False
+    /// when that changes nothing.
+    fn reorder(&self, tasks: &mut VecDeque<usize>, order: usize) -> bool {
+        let mut runs: Vec<Vec<usize>> = Vec::new();
+        for &task in tasks.iter() {
+            match runs.last_mut() {
+                Some(run) if self.alike(run[0], task) => run.push(task),
+                _ => runs.push(vec![task]),
+            }
+        }
+        runs.sort_by_key(|run| {
+            if order == 1 { self.possible_nodes(run[0]) } else { -self.weight(run[0]) }
+        });
+        let sorted: VecDeque<usize> = runs.concat().into();
+        let changed = sorted != *tasks;
+        *tasks = sorted;
+        changed
+    }
+
+    fn alike(&self, a: usize, b: usize) -> bool {
+        let (a, b) = (&self.tasks[a], &self.tasks[b]);
+        a.role == b.role && a.spec == b.spec
+    }
+
+    fn possible_nodes(&self, task: usize) -> i64 {
+        let spec = &self.tasks[task].spec;
+        let possible = |node: &super::node::Node| {
+            !self.has("predicates") || statically_feasible(spec, &node.object)
+        };
+        self.nodes.iter().flatten().filter(|node| possible(node)).count() as i64
+    }
+
+    /// Largest part of the cluster that the task takes, in billionths.
+    fn weight(&self, task: usize) -> i64 {
+        let request = &self.tasks[task].request;
+        let part = |name: &str| {
+            (request.get(name) as i128 * 1_000_000_000 / (self.total.get(name) as i128).max(1)) as i64
+        };
+        request.names().into_iter().map(part).max().unwrap_or(0)
     }
 }

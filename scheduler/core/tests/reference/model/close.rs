@@ -18,6 +18,9 @@ pub fn run(session: &mut Session, world: &mut World) -> Decided {
         phases.push((key, phase));
     }
     for task in &session.tasks {
+        if let Some(pod) = world.pods.get_mut(&task.uid) {
+            pod.stuck = task.stuck;
+        }
         if task.status == Status::Binding
             && let Some(pod) = world.pods.get_mut(&task.uid)
             && pod.status == Status::Pending
@@ -33,11 +36,13 @@ pub fn run(session: &mut Session, world: &mut World) -> Decided {
         binds: std::mem::take(&mut session.binds),
         admitted: std::mem::take(&mut session.admitted),
         refused: std::mem::take(&mut session.refused),
+        incomplete: session.incomplete,
         phases,
     }
 }
 
-/// Phase of a gang at the end of a session.
+/// Phase of a gang at the end of a session, apart from `Unknown`, which depends on texts that the reference does not
+/// write. Pods that leave a node still count as scheduled (B12); a gang stays completed when its pods are gone.
 fn phase(session: &Session, job: usize) -> PodGroupPhase {
     let row = &session.jobs[job];
     let count = |wanted: &[Status]| {
@@ -45,16 +50,23 @@ fn phase(session: &Session, job: usize) -> PodGroupPhase {
     };
     let completed = count(&[Status::Succeeded, Status::Failed]);
     let scheduled = completed + count(&[Status::Running, Status::Bound]);
+    let leaving = row
+        .tasks
+        .iter()
+        .map(|&task| &session.tasks[task])
+        .filter(|task| task.status == Status::Releasing && task.node.is_some())
+        .count() as i64;
     let min = session.min_member(job);
-    let unschedulable = !row.tasks.is_empty() && !session.is_ready(job);
-    if count(&[Status::Running]) > 0 && unschedulable {
-        PodGroupPhase::Unknown
+    if leaving > 0 && scheduled + leaving >= min {
+        PodGroupPhase::Running
     } else if scheduled >= min && scheduled == completed {
         PodGroupPhase::Completed
     } else if scheduled >= min {
         PodGroupPhase::Running
     } else if row.phase == PodGroupPhase::Inqueue {
         PodGroupPhase::Inqueue
+    } else if row.phase == PodGroupPhase::Completed && row.tasks.is_empty() {
+        PodGroupPhase::Completed
     } else {
         PodGroupPhase::Pending
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tephra_core::event::PodGroupPhase;
+use tephra_core::event::{PodGroupPhase, QueueState};
 
 use super::session::Session;
 
@@ -24,13 +24,21 @@ pub fn run(session: &mut Session) {
         jobs.retain(|&other| other != job);
         let remaining = session.remaining_minimum(job);
         let row = &session.jobs[job];
-        let admitted = row.min_resources.is_none()
+        let admitted = !session.closed(&queue)
+            && (row.min_resources.is_none()
             || (session.overcommit.enqueueable(row)
-                && session.proportion.enqueueable(row, &remaining));
+                && session.proportion.enqueueable(row, &remaining)));
         if admitted {
             session.overcommit.enqueued(&remaining);
             session.jobs[job].phase = PodGroupPhase::Inqueue;
             session.admitted.push(session.jobs[job].group.key.clone());
         }
+    }
+}
+
+impl Session {
+    /// The queue takes nobody.
+    pub fn closed(&self, queue: &str) -> bool {
+        matches!(self.queues[queue].state, QueueState::Closed | QueueState::Closing)
     }
 }

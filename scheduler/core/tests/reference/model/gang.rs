@@ -3,9 +3,9 @@
 use super::session::{Job, Session, Task, is_allocated};
 use super::world::Status;
 
-/// A pending task that needs no room counts as ready; one behind a scheduling gate does not (B20).
+/// A pending task that needs no room counts as ready, but not behind a scheduling gate (B20) or without a node.
 fn waits_for_nothing(task: &Task) -> bool {
-    task.status == Status::Pending && task.best_effort() && !task.gated
+    task.status == Status::Pending && task.best_effort() && !task.gated && !task.stuck
 }
 
 fn is_ready(task: &Task) -> bool {
@@ -46,6 +46,12 @@ impl Session {
     /// Volcano `IsReady`, which orders jobs.
     pub fn is_ready(&self, job: usize) -> bool {
         self.count(job, |task| is_ready(task) || waits_for_nothing(task)) >= self.min_member(job)
+    }
+
+    /// Some members are ready, but fewer than the minimum.
+    pub fn is_broken(&self, job: usize) -> bool {
+        let ready = self.ready_tasks(job);
+        ready > 0 && ready < self.min_member(job)
     }
 
     /// JobValid of plugin gang.

@@ -20,12 +20,19 @@
 //! 4. *allocate* (4.2.3): pop queue; overused queues leave; pop job; place tasks until the job is ready (a job that
 //!    is ready gets one task a turn); ready: commit; only pipelined: keep until the session ends, then undo;
 //!    else undo at once and do not try again. Failed roles and `NeedContinueAllocating` as in 2.5.
-//! 5. *Counting as ready*: pending best-effort tasks do, gated ones do not (B20).
-//! 6. *Cluster total* is the allocatable sum of nodes that are not cordoned: a cordoned node is no capacity that
-//!    queues could share.
+//! 5. *Counting as ready*: pending best-effort tasks do; gated ones do not (B20), nor do those that no node could
+//!    take when allocate looked at their gang.
+//! 6. *Cluster total* is the allocatable sum of nodes that are not cordoned, and what is in use is counted on the
+//!    same nodes: a cordoned node is no capacity that queues could share.
 //! 7. *Claims* of admitted jobs are what `minResources` leaves after allocated and gated pods, in overcommit as in
 //!    proportion (P59).
-//! 8. *Scores* of node affinity and taints are normalised over the nodes that pass the static filters, with
+//! 8. *Pods as a quota*: a capability that names `pods` limits them; Volcano ignores it.
+//! 9. *Closed queues*: a queue that is closed or closing admits nobody (B15) and places nobody.
+//! 10. *Second chances*: a gang of several roles or pod shapes that does not fit in task order is tried with the
+//!     shapes that have the fewest possible nodes first, then with the largest shapes first.
+//! 11. *Broken gangs* (some members ready, fewer than the minimum) go before the other jobs of their queue, unless
+//!     a bind of theirs was refused; jobs go behind others by the number of their refused binds.
+//! 12. *Scores* of node affinity and taints are normalised over the nodes that pass the static filters, with
 //!    room or without (core.md 7.3).
 
 pub mod affinity;
@@ -39,13 +46,14 @@ pub mod node;
 pub mod order;
 pub mod overcommit;
 pub mod proportion;
+pub mod quirks;
 pub mod score;
 pub mod session;
 pub mod vector;
 pub mod world;
 
 use tephra_api::conf::SchedulerConf;
-use tephra_core::event::{Event, ObjectKey, PodGroupPhase};
+use tephra_core::event::{Event, ObjectKey, PodGroupPhase, PodGroupStatus};
 
 /// What a session of the reference decided.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,6 +64,8 @@ pub struct Decided {
     pub admitted: Vec<ObjectKey>,
     /// Gangs whose placement was tried and undone at once, in order.
     pub refused: Vec<ObjectKey>,
+    /// Gangs whose every task found a place, yet which wait for members that cannot be tried (gated ones).
+    pub incomplete: usize,
     /// Phase of every gang at the end.
     pub phases: Vec<(ObjectKey, PodGroupPhase)>,
 }
@@ -82,6 +92,13 @@ impl Model {
     /// Hears of a change.
     pub fn apply(&mut self, event: Event) {
         self.world.apply(event);
+    }
+
+    /// A PodGroup's status as somebody else wrote it.
+    pub fn set_status(&mut self, key: &ObjectKey, status: &PodGroupStatus) {
+        if let Some(group) = self.world.groups.get_mut(key) {
+            group.status = status.clone();
+        }
     }
 
     /// Runs one session.

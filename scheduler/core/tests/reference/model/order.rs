@@ -3,9 +3,8 @@
 
 use std::cmp::Ordering;
 
-use tephra_api::resource::share;
-
 use super::session::{Session, Task};
+use super::vector::share;
 
 impl Session {
     /// The best of these queues.
@@ -30,7 +29,8 @@ impl Session {
 
     fn compare_jobs(&self, a: usize, b: usize) -> Ordering {
         let (one, two) = (&self.jobs[a], &self.jobs[b]);
-        let mut order = Ordering::Equal;
+        let broken = |job: usize| self.jobs[job].bind_failures == 0 && self.is_broken(job);
+        let mut order = broken(b).cmp(&broken(a)).then(one.bind_failures.cmp(&two.bind_failures));
         if self.has("priority") {
             order = order.then(two.priority.cmp(&one.priority));
         }

@@ -3,7 +3,7 @@
 use tephra_api::resource::Resource;
 
 use super::session::{Job, Session};
-use super::vector::plus;
+use super::vector::{exceeds, plus};
 
 /// Figures of the plugin.
 #[derive(Debug, Default)]
@@ -18,9 +18,17 @@ impl Overcommit {
     pub fn open(session: &Session) -> Self {
         let mut idle = session.total.clone();
         idle.multiply(1.2);
-        for node in session.nodes.iter().flatten() {
-            idle.subtract(&node.used);
+        let mut used = Resource::default();
+        if super::quirks::USED_EVERYWHERE {
+            for task in session.tasks.iter().filter(|task| task.node.is_some()) {
+                used.add(&task.request);
+            }
+        } else {
+            for node in session.nodes.iter().flatten().filter(|node| !node.object.unschedulable) {
+                used.add(&node.used);
+            }
         }
+        idle.subtract(&used);
         let mut inqueue = Resource::default();
         for job in 0..session.jobs.len() {
             inqueue.add(&session.claim(job));
@@ -31,7 +39,7 @@ impl Overcommit {
     /// JobEnqueueable.
     pub fn enqueueable(&self, job: &Job) -> bool {
         let Some(min) = &job.min_resources else { return true };
-        !self.active || plus(&self.inqueue, min).exceeding(&self.idle, min).is_empty()
+        !self.active || !exceeds(&plus(&self.inqueue, min), &self.idle, min)
     }
 
     /// JobEnqueued.

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use tephra_api::resource::{DimensionDefault, Resource, share};
+use tephra_api::resource::{DimensionDefault, Resource};
 use tephra_core::event::QueueState;
 
 use super::session::{Job, Session, is_allocated, is_charged};
-use super::vector::{cap, cap_or_zero, plus, positive_difference, vector};
+use super::vector::{cap, cap_or_zero, exceeds, plus, positive_difference, share, vector};
 use super::world::Status;
 
 /// Figures of a queue.
 #[derive(Clone, Debug, Default)]
 struct Attributes {
     open: bool,
+    limits_pods: bool,
     weight: f64,
     guarantee: Resource,
     real_capability: Resource,
@@ -64,6 +65,10 @@ impl Proportion {
                 }
                 Attributes {
                     open: queue.state == QueueState::Open,
+                    limits_pods: queue
+                        .capability
+                        .as_ref()
+                        .is_some_and(|capability| capability.iter().any(|(name, _)| name == "pods")),
                     weight: f64::from(queue.weight.max(1)),
                     guarantee,
                     real_capability: real,
@@ -107,7 +112,9 @@ impl Proportion {
     pub fn allocatable(&self, queue: &str, request: &Resource) -> bool {
         self.0.get(queue).is_none_or(|attributes| {
             let wanted = plus(&attributes.allocated, request);
-            attributes.open && wanted.exceeding(&attributes.deserved, request).is_empty()
+            let pods = !attributes.limits_pods
+                || wanted.get("pods") <= attributes.real_capability.get("pods");
+            attributes.open && pods && !exceeds(&wanted, &attributes.deserved, request)
         })
     }
 
@@ -117,7 +124,7 @@ impl Proportion {
         let Some(min) = &job.min_resources else { return attributes.open };
         let mut wanted = plus(&plus(min, &attributes.allocated), &attributes.inqueue);
         wanted.subtract(&attributes.elastic);
-        let fits = attributes.open && wanted.exceeding(&attributes.real_capability, min).is_empty();
+        let fits = attributes.open && !exceeds(&wanted, &attributes.real_capability, min);
         if fits {
             attributes.inqueue.add(remaining);
         }
@@ -152,8 +159,9 @@ fn fill(queues: &mut BTreeMap<String, Attributes>, total: &Resource) {
             return;
         }
         let before_round = remaining.clone();
-        let (mut increased, mut decreased) = (Resource::default(), Resource::default());
-        for (name, queue) in queues.iter_mut().filter(|(name, _)| !met.contains(name)) {
+        let mut given = Resource::default();
+        let before_met = met.clone();
+        for (name, queue) in queues.iter_mut().filter(|(name, _)| !before_met.contains(name)) {
             let before = queue.deserved.clone();
             let mut part = remaining.clone();
             part.multiply(queue.weight / weights);
@@ -167,10 +175,10 @@ fn fill(queues: &mut BTreeMap<String, Attributes>, total: &Resource) {
             {
                 met.push(name.clone());
             }
-            increased.add(&positive_difference(&queue.deserved, &before));
-            decreased.add(&positive_difference(&before, &queue.deserved));
+            given.add(&queue.deserved);
+            given.subtract(&before);
         }
-        remaining = positive_difference(&plus(&remaining, &decreased), &increased);
+        remaining = positive_difference(&remaining, &given);
         if remaining.is_empty() || remaining == before_round {
             return;
         }

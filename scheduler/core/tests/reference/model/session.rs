@@ -9,8 +9,8 @@ use tephra_core::event::{ObjectKey, PodGroupObject, PodGroupPhase, PodSpec, Queu
 use super::node::Node;
 use super::overcommit::Overcommit;
 use super::proportion::Proportion;
-use super::vector::{plus, vector};
-use super::world::{Status, World};
+use super::vector::vector;
+use super::world::{Pod, Status, World};
 
 /// Queue of gangs that name none.
 const DEFAULT_QUEUE: &str = "default";
@@ -26,6 +26,8 @@ pub struct Task {
     pub priority: i32,
     pub created_ms: i64,
     pub gated: bool,
+    /// Asks for nothing but a place, and no node could give one.
+    pub stuck: bool,
     pub status: Status,
     /// Slot.
     pub node: Option<usize>,
@@ -55,6 +57,8 @@ pub struct Job {
     pub allocated: Resource,
     /// Requests of pending gated tasks.
     pub gated: Resource,
+    /// Binds of its pods that were refused.
+    pub bind_failures: u32,
     /// Roles of tasks for which no node was found in this session.
     pub failed_roles: BTreeSet<String>,
 }
@@ -77,6 +81,8 @@ pub struct Session {
     pub binds: Vec<(ObjectKey, Vec<(String, String)>)>,
     pub admitted: Vec<ObjectKey>,
     pub refused: Vec<ObjectKey>,
+    /// Gangs that wait for members that cannot be tried yet.
+    pub incomplete: usize,
 }
 
 impl Session {
@@ -104,14 +110,32 @@ impl Session {
             binds: Vec::new(),
             admitted: Vec::new(),
             refused: Vec::new(),
+            incomplete: 0,
         };
         session.add_tasks(world);
         for node in session.nodes.iter().flatten().filter(|node| !node.object.unschedulable) {
-            session.total = plus(&session.total, &node.allocatable);
+            session.total.add(&node.allocatable);
         }
-        session.proportion = Proportion::open(&session);
         session.overcommit = Overcommit::open(&session);
+        session.drop_without_queue();
+        session.proportion = Proportion::open(&session);
         session
+    }
+
+    fn drop_without_queue(&mut self) {
+        let known: Vec<bool> = self.jobs.iter().map(|job| self.queues.contains_key(&job.queue)).collect();
+        let mut new = Vec::new();
+        let mut jobs = Vec::new();
+        for (at, job) in std::mem::take(&mut self.jobs).into_iter().enumerate() {
+            new.push(known[at].then_some(jobs.len()));
+            if known[at] {
+                jobs.push(job);
+            }
+        }
+        self.jobs = jobs;
+        for task in &mut self.tasks {
+            task.job = task.job.and_then(|job| new[job]);
+        }
     }
 
     fn add_tasks(&mut self, world: &World) {
@@ -139,6 +163,7 @@ impl Session {
                 priority: pod.object.priority,
                 created_ms: pod.object.created_ms,
                 gated: pod.object.gated,
+                stuck: pod.stuck,
                 status: pod.status,
                 node: node.copied(),
                 job,
@@ -221,7 +246,10 @@ fn jobs(world: &World) -> Vec<Job> {
     let mut jobs = Vec::new();
     for group in world.groups.values() {
         let queue = if group.queue.is_empty() { DEFAULT_QUEUE } else { &group.queue };
-        if !world.queues.contains_key(queue) {
+        let members: Vec<&Pod> =
+            world.pods.values().filter(|pod| pod.group().as_ref() == Some(&group.key)).collect();
+        let foreign = !members.is_empty() && !members.iter().any(|pod| pod.object.ours);
+        if foreign || (!world.queues.contains_key(queue) && !super::quirks::CLAIMS_WITHOUT_QUEUE) {
             continue;
         }
         let class = world.priority_classes.get(&group.priority_class);
@@ -233,6 +261,7 @@ fn jobs(world: &World) -> Vec<Job> {
             min_resources: group.min_resources.as_ref().map(vector),
             allocated: Resource::default(),
             gated: Resource::default(),
+            bind_failures: world.bind_failures.get(&group.key).copied().unwrap_or(0),
             failed_roles: BTreeSet::new(),
             group: group.clone(),
         });

@@ -56,3 +56,17 @@ pub fn cap(value: &mut Resource, limit: &Resource) {
 pub fn cap_or_zero(value: &mut Resource, limit: &Resource) {
     each(value, |name, amount| amount.min(limit.get(name)));
 }
+
+/// `wanted` is above `limit` in something that is requested, exactly and `pods` apart
+/// (`LessEqualWithDimensionAndResourcesName` says no).
+pub fn exceeds(wanted: &Resource, limit: &Resource, request: &Resource) -> bool {
+    let scalars = request.scalars.iter().flatten().map(|(name, _)| name.as_str());
+    ["cpu", "memory"].into_iter().chain(scalars.filter(|name| *name != "pods")).any(|name| {
+        request.get(name) > 0.0 && wanted.get(name) > limit.get(name)
+    })
+}
+
+/// `Share`: of nothing, something is 1 and nothing is 0.
+pub fn share(amount: f64, total: f64) -> f64 {
+    if total == 0.0 { if amount == 0.0 { 0.0 } else { 1.0 } } else { amount / total }
+}

@@ -28,9 +28,17 @@ pub struct Pod {
     pub object: PodObject,
     pub status: Status,
     pub node: Option<String>,
+    /// Asks for nothing but a place, and no node could give one.
+    pub stuck: bool,
 }
 
 impl Pod {
+    /// The gang that it names.
+    pub fn group(&self) -> Option<ObjectKey> {
+        let group = self.object.group.as_ref()?;
+        Some(ObjectKey::new(self.object.key.namespace.clone(), group.clone()))
+    }
+
     /// Takes room on its node.
     pub fn occupies(&self) -> bool {
         self.node.is_some()
@@ -54,6 +62,8 @@ pub struct World {
     pub queues: BTreeMap<String, QueueObject>,
     pub priority_classes: BTreeMap<String, PriorityClassObject>,
     pub namespaces: BTreeMap<String, NamespaceObject>,
+    /// Binds that the API server refused, by gang.
+    pub bind_failures: BTreeMap<ObjectKey, u32>,
 }
 
 impl World {
@@ -112,6 +122,9 @@ impl World {
                 {
                     pod.status = Status::Pending;
                     pod.node = None;
+                    if let Some(group) = pod.group() {
+                        *self.bind_failures.entry(group).or_default() += 1;
+                    }
                 }
             }
             Event::VolumeClaim(_)
@@ -122,6 +135,10 @@ impl World {
             | Event::EvictFailed { .. } => {}
         }
         self.free_slots();
+        let (groups, pods) = (&self.groups, &self.pods);
+        self.bind_failures.retain(|key, _| {
+            groups.contains_key(key) || pods.values().any(|pod| pod.group().as_ref() == Some(key))
+        });
     }
 
     fn set_pod(&mut self, object: PodObject) {
@@ -130,13 +147,14 @@ impl World {
             return;
         }
         // A bind that the watch does not show yet still holds (B11).
+        let stuck = before.is_some_and(|pod| pod.stuck);
         let assumed = before.filter(|pod| pod.status == Status::Binding && object.node.is_none());
         let pod = match assumed {
-            Some(pod) => Pod { status: Status::Binding, node: pod.node.clone(), object },
+            Some(pod) => Pod { status: Status::Binding, node: pod.node.clone(), stuck, object },
             None => {
                 let status = status_of(&object);
                 let node = object.node.clone();
-                Pod { status, node, object }
+                Pod { status, node, stuck, object }
             }
         };
         if pod.occupies()

@@ -1,0 +1,152 @@
+//! Small building blocks of random clusters: shapes of nodes and pods from which few differ, so that they meet.
+
+use std::sync::Arc;
+
+use tephra_core::event::{
+    Amounts, HostPort, Labels, NodeObject, NodeSelectorTerm, Operator, PodSpec, Requirement, Taint,
+    TaintEffect, Toleration,
+};
+
+/// Namespace of every pod.
+pub const NAMESPACE: &str = "team";
+const GIB: i64 = 1 << 30;
+const GPU: &str = "nvidia.com/gpu";
+const ZONE: &str = "topology.kubernetes.io/zone";
+const POOL: &str = "pool";
+
+/// Sorted amounts.
+pub fn amounts(list: &[(&str, i64)]) -> Amounts {
+    let mut amounts: Amounts = list.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+    amounts.sort();
+    amounts
+}
+
+fn labels(list: &[(&str, &str)]) -> Labels {
+    let mut labels: Labels =
+        list.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    labels.sort();
+    labels
+}
+
+/// A node; every number picks one of few variants.
+#[derive(Clone, Debug)]
+pub struct NodeSeed {
+    pub shape: u8,
+    pub zone: u8,
+    pub pool: u8,
+    pub taint: u8,
+    pub cordoned: bool,
+}
+
+impl NodeSeed {
+    /// The object.
+    pub fn object(&self, number: usize) -> NodeObject {
+        let allocatable = match self.shape % 5 {
+            0 => amounts(&[("cpu", 4_000), ("memory", 8 * GIB), ("pods", 6)]),
+            1 => amounts(&[("cpu", 8_000), ("memory", 16 * GIB), ("pods", 10), (GPU, 2_000)]),
+            2 => amounts(&[("cpu", 16_000), ("memory", 32 * GIB), ("pods", 20), (GPU, 4_000)]),
+            3 => amounts(&[("cpu", 3_000), ("memory", 12 * GIB), ("pods", 3)]),
+            _ => amounts(&[("cpu", 1_500), ("memory", 2 * GIB), ("pods", 5)]),
+        };
+        let name = format!("node-{number}");
+        let zone = ["a", "b", "c"][self.zone as usize % 3];
+        let taint = |effect| Taint { key: "dedicated".to_owned(), value: "gpu".to_owned(), effect };
+        NodeObject {
+            labels: labels(&[
+                ("kubernetes.io/hostname", &name),
+                (ZONE, zone),
+                (POOL, ["red", "blue"][self.pool as usize % 2]),
+            ]),
+            taints: match self.taint % 8 {
+                0 => vec![taint(TaintEffect::NoSchedule)],
+                1 => vec![taint(TaintEffect::PreferNoSchedule)],
+                2 => vec![taint(TaintEffect::NoExecute)],
+                _ => Vec::new(),
+            },
+            unschedulable: self.cordoned,
+            allocatable,
+            images: if self.pool == 1 {
+                vec![("registry/app:1".to_owned(), 700 << 20)]
+            } else {
+                Vec::new()
+            },
+            name,
+        }
+    }
+}
+
+/// What a pod asks for; number 0 asks for nothing but a place.
+pub fn requests(shape: u8) -> Amounts {
+    let pods = ("pods", 1);
+    match shape % 9 {
+        0 => amounts(&[pods]),
+        1 => amounts(&[("cpu", 1_000), ("memory", GIB), pods]),
+        2 => amounts(&[("cpu", 2_000), ("memory", 4 * GIB), pods]),
+        3 => amounts(&[("cpu", 500), ("memory", GIB / 2), pods]),
+        4 => amounts(&[("cpu", 1_000), ("memory", 2 * GIB), (GPU, 1_000), pods]),
+        5 => amounts(&[("cpu", 3_000), ("memory", GIB), pods]),
+        6 => amounts(&[("cpu", 700), pods]),
+        7 => amounts(&[("memory", 3 * GIB), pods]),
+        _ => amounts(&[("cpu", 2_000), ("memory", GIB), (GPU, 2_000), pods]),
+    }
+}
+
+fn requirement(key: &str, operator: Operator, values: &[&str]) -> Requirement {
+    let values = values.iter().map(|value| (*value).to_owned()).collect();
+    Requirement { key: key.to_owned(), operator, values }
+}
+
+fn term(requirement: Requirement) -> NodeSelectorTerm {
+    NodeSelectorTerm { expressions: vec![requirement], fields: Vec::new() }
+}
+
+/// A pod template: what it asks for, and one of few sets of constraints.
+pub fn spec(shape: u8, constraint: u8) -> Arc<PodSpec> {
+    let requests = requests(shape);
+    let of = |name: &str| requests.iter().find(|(known, _)| known == name).map(|(_, n)| *n);
+    let mut spec = PodSpec {
+        namespace: NAMESPACE.to_owned(),
+        nonzero: [of("cpu").unwrap_or(100), of("memory").unwrap_or(200 << 20)],
+        requests,
+        ..PodSpec::default()
+    };
+    match constraint % 16 {
+        1 => spec.node_selector = labels(&[(ZONE, "a")]),
+        2 => {
+            spec.required_node_terms =
+                vec![term(requirement(POOL, Operator::NotIn, &["red"])), term(requirement(ZONE, Operator::In, &["b"]))];
+        }
+        3 => {
+            spec.tolerations =
+                vec![Toleration { key: "dedicated".to_owned(), exists: true, ..Toleration::default() }];
+        }
+        4 => {
+            spec.preferred_node_terms = vec![
+                (30, term(requirement(ZONE, Operator::In, &["b", "c"]))),
+                (50, term(requirement(POOL, Operator::Exists, &[]))),
+            ];
+        }
+        5 => {
+            spec.host_ports =
+                vec![HostPort { port: 80, protocol: "TCP".to_owned(), ip: "0.0.0.0".to_owned() }];
+        }
+        6 => spec.images = vec!["registry/app:1".to_owned(), "registry/other".to_owned()],
+        7 => {
+            spec.preferred_node_terms = vec![(10, term(requirement(ZONE, Operator::In, &["c"])))];
+            spec.tolerations = vec![Toleration {
+                key: "dedicated".to_owned(),
+                value: "gpu".to_owned(),
+                exists: false,
+                effect: Some(TaintEffect::NoSchedule),
+            }];
+        }
+        8 => {
+            spec.required_node_terms = vec![NodeSelectorTerm {
+                expressions: Vec::new(),
+                fields: vec![requirement("metadata.name", Operator::In, &["node-1"])],
+            }];
+        }
+        _ => {}
+    }
+    Arc::new(spec)
+}

@@ -1,0 +1,2 @@
+//! The reference by itself, on stories whose outcome is known without it.
+
