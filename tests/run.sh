@@ -40,7 +40,7 @@ if [ -z "${CARGO_TARGET_DIR:-}" ]; then
   fi
 fi
 # A fresh clone cannot use the state that incremental builds leave, only carry it about.
-export CARGO_INCREMENTAL=0
+export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
 
 step "control plane: building in the background, as far as it is missing"
 setsid nice -n 19 bash tests/rig/build.sh >"$work/rig.out" 2>"$work/rig.log" &

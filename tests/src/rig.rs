@@ -235,7 +235,8 @@ impl Rig {
         let mut logs = Vec::new();
         for entry in std::fs::read_dir(self.folder()).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if name.ends_with(".log") && (name.starts_with("scheduler") || name.starts_with("contr"))
+            if name.ends_with(".log")
+                && (name.starts_with("scheduler") || name.starts_with("contr"))
             {
                 logs.push(process::tail(&entry.path(), lines));
             }

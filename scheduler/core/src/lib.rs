@@ -16,7 +16,6 @@ pub mod probe;
 pub mod registry;
 pub mod session;
 pub mod state;
-#[path = "stateful_shim.rs"]
 pub mod stateful;
 
 pub use probe::Probe;

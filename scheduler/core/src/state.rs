@@ -315,7 +315,7 @@ impl State {
     fn tell_stateful_node(&mut self, slot: NodeId) {
         let node = &self.nodes.identity[slot as usize];
         if node.known {
-            self.stateful.set_node(slot, &node.name, &node.labels, &node.taints, node.unschedulable);
+            self.stateful.set_node(slot, &node.name, &node.labels, &node.taints);
         } else {
             self.stateful.remove_node(slot);
         }

@@ -24,8 +24,7 @@ impl Identity {
     /// May do everything; plays the users.
     pub const ADMIN: Self = Self { user: "admin", group: "system:masters" };
     /// kube-controller-manager.
-    pub const CONTROLLER_MANAGER: Self =
-        Self { user: "system:kube-controller-manager", group: "" };
+    pub const CONTROLLER_MANAGER: Self = Self { user: "system:kube-controller-manager", group: "" };
     /// The scheduler.
     pub const SCHEDULER: Self = Self { user: "tephra-scheduler", group: GROUP };
     /// A second scheduler, told apart from the first in the audit log.

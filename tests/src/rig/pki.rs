@@ -33,8 +33,7 @@ pub(crate) fn write(folder: &Path) -> anyhow::Result<()> {
     request("ca", "/CN=rig-ca")?;
     request("apiserver", "/CN=kube-apiserver")?;
     let sign = |name: &str, signer: &[&str]| {
-        let (csr, crt, ext) =
-            (format!("{name}.csr"), format!("{name}.crt"), format!("{name}.ext"));
+        let (csr, crt, ext) = (format!("{name}.csr"), format!("{name}.crt"), format!("{name}.ext"));
         let mut arguments = vec!["x509", "-req", "-in", &csr, "-out", &crt, "-extfile", &ext];
         arguments.extend(["-days", "30"]);
         arguments.extend(signer);

@@ -5,7 +5,9 @@ use anyhow::Context as _;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
+use kube::api::{
+    Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+};
 use serde_json::{Value, json};
 
 use super::nodes::IN_FLIGHT;
@@ -22,6 +24,11 @@ pub fn queue_kind() -> ApiResource {
     ApiResource::from_gvk_with_plural(&kind, "queues")
 }
 
+/// All queues.
+pub fn queues(client: &Client) -> Api<DynamicObject> {
+    Api::all_with(client.clone(), &queue_kind())
+}
+
 /// PodGroups of a namespace.
 pub fn pod_groups(client: &Client, namespace: &str) -> Api<DynamicObject> {
     Api::namespaced_with(client.clone(), namespace, &pod_group_kind())
@@ -32,12 +39,23 @@ pub fn pod_groups(client: &Client, namespace: &str) -> Api<DynamicObject> {
 /// # Errors
 /// When the server refuses it.
 pub async fn create_queue(client: &Client, name: &str) -> anyhow::Result<()> {
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &queue_kind());
+    let api = queues(client);
     let queue = object(json!({
         "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
         "metadata": {"name": name}, "spec": {"weight": 1},
     }))?;
     api.create(&PostParams::default(), &queue).await.with_context(|| format!("queue {name}"))?;
+    Ok(())
+}
+
+/// Opens a queue, which is the controller's work where one runs: a queue without a state takes nobody.
+///
+/// # Errors
+/// When the server refuses it.
+pub async fn open_queue(client: &Client, name: &str) -> anyhow::Result<()> {
+    let open = json!({"status": {"state": "Open"}});
+    let patch = Patch::Merge(&open);
+    queues(client).patch_status(name, &PatchParams::default(), &patch).await?;
     Ok(())
 }
 

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Client;
-use kube::api::{Api, ListParams};
+use kube::api::{Api, DeleteParams, ListParams};
 use serde_json::Value;
 use tephra_tests::rig::assets::{self, Found};
 use tephra_tests::rig::audit_log::{self, AuditLog, Record};
@@ -21,8 +21,9 @@ use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 /// The control plane of this process and the folder of our binaries; `Err` says why there is none.
 static RIG: OnceCell<Result<(Rig, PathBuf), String>> = OnceCell::const_new();
-/// One case at a time: two cores cannot carry more, and each case knows all traffic to be its own.
-static TURN: Mutex<()> = Mutex::const_new(());
+/// One case at a time: two cores cannot carry more, and each case knows all traffic to be its own. Holds the name of
+/// the case before, whose things are swept away when the next one begins, however it ended.
+static TURN: Mutex<Option<&str>> = Mutex::const_new(None);
 
 /// Nodes that only bind 2-CPU pods two at a time and so on: memory never limits a case.
 pub(crate) fn cpus(cpu: u32) -> Shape {
@@ -38,13 +39,13 @@ pub(crate) struct Case {
     audit: AuditLog,
     records: Vec<Record>,
     _controller: Process,
-    _turn: MutexGuard<'static, ()>,
+    _turn: MutexGuard<'static, Option<&'static str>>,
 }
 
 impl Case {
     /// Prepares the stage; `None`, said aloud, when there is no server to test against.
     pub(crate) async fn open(name: &'static str, count: u32, shape: Shape) -> Option<Self> {
-        let turn = TURN.lock().await;
+        let mut turn = TURN.lock().await;
         let shared = RIG.get_or_init(async || start().await.expect("the rig starts")).await;
         let (rig, binaries) = match shared {
             Ok((rig, binaries)) => (rig, binaries),
@@ -56,6 +57,9 @@ impl Case {
             }
         };
         let client = rig.client(Identity::ADMIN).await.expect("a client");
+        if let Some(before) = turn.replace(name) {
+            sweep(&client, before).await.expect("the case before is swept away");
+        }
         let mut audit = rig.audit_log();
         audit.skip().expect("the audit log");
         manifests::create_namespace(&client, name).await.expect("the namespace");
@@ -222,6 +226,22 @@ pub(crate) fn condition<'a>(group: &'a Value, kind: &str) -> &'a Value {
     found.unwrap_or(&Value::Null)
 }
 
+/// Removes what a case has made, save its namespace, which nobody finalizes here.
+async fn sweep(client: &Client, name: &str) -> anyhow::Result<()> {
+    let (now, all) = (DeleteParams::default().grace_period(0), ListParams::default());
+    let pods: Api<Pod> = Api::namespaced(client.clone(), name);
+    pods.delete_collection(&now, &all).await?;
+    workload::pod_groups(client, name).delete_collection(&now, &all).await?;
+    let pool = all.clone().labels(&format!("{}={name}", nodes::POOL_LABEL));
+    Api::<Node>::all(client.clone()).delete_collection(&now, &pool).await?;
+    workload::queues(client).delete(name, &now).await?;
+    wait_for("no pods are left", PATIENCE, async || {
+        let left = pods.list_metadata(&all.clone().limit(1)).await?.items;
+        Ok(if left.is_empty() { Ok(()) } else { Err("some are left".to_owned()) })
+    })
+    .await
+}
+
 async fn start() -> anyhow::Result<Result<(Rig, PathBuf), String>> {
     let assets = match assets::find()? {
         Found::Ready(assets) if assets.has("kwok") => assets,
@@ -234,6 +254,7 @@ async fn start() -> anyhow::Result<Result<(Rig, PathBuf), String>> {
 }
 
 impl Drop for Case {
+    #[expect(clippy::print_stderr, reason = "the test runner shows it with the failure")]
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}", self.rig.logs_of_programs(15));

@@ -27,7 +27,8 @@ fn takeover(records: &[Record], identity: Identity, lease: &str) -> Option<usize
             && record.accepted()
             && record.resource() == "leases"
             && record.object_ref.as_ref().is_some_and(|object| {
-                object.namespace == SYSTEM_NAMESPACE && (object.name == lease || object.name.is_empty())
+                object.namespace == SYSTEM_NAMESPACE
+                    && (object.name == lease || object.name.is_empty())
             })
     })
 }

@@ -368,7 +368,7 @@ impl Session<'_> {
         let class = &self.state.classes.list[row.class as usize];
         class.stateful
             || (self.state.stateful_fed
-                && self.state.stateful.is_affected(&row.pod.namespace, &row.labels, &class.spec))
+                && self.state.stateful.is_affected(&row.pod.namespace, &row.labels))
     }
 
     /// Looks at every node: for pods that depend on other pods or volumes, and for room that is being freed.
@@ -432,7 +432,7 @@ impl Session<'_> {
             switches: &self.pipeline.switches,
         };
         let mut feasible = Vec::new();
-        let mut asked = self.state.stateful.ask(&query);
+        let asked = self.state.stateful.ask(&query);
         for (block, bits) in fits.iter_mut().enumerate() {
             let mut left = *bits;
             while left != 0 {

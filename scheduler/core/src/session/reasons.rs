@@ -99,7 +99,7 @@ impl Session<'_> {
             spec,
             switches: &self.pipeline.switches,
         };
-        let mut asked = self.state.stateful.ask(&query);
+        let asked = self.state.stateful.ask(&query);
         for &node in nodes {
             if let Err(reason) = asked.filter(node) {
                 *counts.entry(reason.text()).or_default() += 1;

@@ -4,10 +4,17 @@
 
 #![allow(unreachable_pub, dead_code, reason = "the reference is written like a library")]
 
+mod bench_hash;
 mod equality;
+mod history;
+mod kernel;
 mod lockstep;
 mod model;
 mod objects;
 mod sanity;
 mod story;
+mod tmp_speed;
 
+use tephra_core::event;
+#[path = "../../src/workload.rs"]
+mod workload;

@@ -74,8 +74,7 @@ pub(crate) async fn raw(stage: &Stage<'_>) -> anyhow::Result<Binds> {
             let client = client.clone();
             async move {
                 let path = format!("/api/v1/namespaces/{NAME}/pods/{name}/binding");
-                let request =
-                    http::Request::post(path).header("content-type", "application/json");
+                let request = http::Request::post(path).header("content-type", "application/json");
                 client.request_text(request.body(body)?).await?;
                 anyhow::Ok(())
             }

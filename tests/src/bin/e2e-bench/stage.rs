@@ -37,6 +37,7 @@ impl<'a> Stage<'a> {
         let client = rig.client(Identity::ADMIN).await?;
         manifests::create_namespace(&client, NAME).await?;
         workload::create_queue(&client, NAME).await?;
+        workload::open_queue(&client, NAME).await?;
         let shape = Shape { cpu: 110, memory_gib: 256, gpu: 8 };
         nodes::create(&client, NAME, 0..arguments.nodes, shape).await.context("nodes")?;
         Ok(Self {

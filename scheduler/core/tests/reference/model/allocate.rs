@@ -108,12 +108,14 @@ fn walk(
             complete = false;
             continue;
         }
-        if !role.is_empty() && session.jobs[job].failed_roles.contains(&role) {
+        if session.jobs[job].failed_roles.contains(&role) {
             continue;
         }
         let Some((slot, status)) = session.choose(task) else {
             complete = false;
-            session.jobs[job].failed_roles.insert(role);
+            if !role.is_empty() {
+                session.jobs[job].failed_roles.insert(role);
+            }
             if session.may_continue(job) {
                 continue;
             }

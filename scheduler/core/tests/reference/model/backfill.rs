@@ -31,14 +31,16 @@ pub fn run(session: &mut Session) {
             waiting.extend(tasks.into_iter().map(|task| (job, task)));
         }
     }
+    let mut placed: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (job, task) in waiting {
         let feasible: Vec<usize> =
             (0..session.nodes.len()).filter(|&slot| session.feasible(task, slot)).collect();
         let Some(slot) = session.best_node(task, &feasible) else { continue };
         session.place(task, slot, Status::Allocated);
+        let placed = placed.entry(job).or_default();
+        placed.push(task);
         if session.job_ready(job) {
-            let tasks = session.jobs[job].tasks.clone();
-            session.commit(job, &tasks);
+            session.commit(job, placed);
         }
     }
 }

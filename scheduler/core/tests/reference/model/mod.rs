@@ -19,7 +19,8 @@
 //!    the number at the end of the name, then older, then uid.
 //! 4. *allocate* (4.2.3): pop queue; overused queues leave; pop job; place tasks until the job is ready (a job that
 //!    is ready gets one task a turn); ready: commit; only pipelined: keep until the session ends, then undo;
-//!    else undo at once and do not try again. Failed roles and `NeedContinueAllocating` as in 2.5.
+//!    else undo at once and do not try again. Failed roles and `NeedContinueAllocating` as in 2.5, but pods without a
+//!    role have none that could have failed: they may differ from each other.
 //! 5. *Counting as ready*: pending best-effort tasks do; gated ones do not (B20), nor do those that no node could
 //!    take when allocate looked at their gang.
 //! 6. *Cluster total* is the allocatable sum of nodes that are not cordoned, and what is in use is counted on the

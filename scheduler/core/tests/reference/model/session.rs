@@ -10,7 +10,7 @@ use super::node::Node;
 use super::overcommit::Overcommit;
 use super::proportion::Proportion;
 use super::vector::vector;
-use super::world::{Pod, Status, World};
+use super::world::{Status, World};
 
 /// Queue of gangs that name none.
 const DEFAULT_QUEUE: &str = "default";
@@ -243,12 +243,17 @@ impl Session {
 fn jobs(world: &World) -> Vec<Job> {
     let global = world.priority_classes.values().filter(|class| class.global_default);
     let default_priority = global.map(|class| class.value).max().unwrap_or(0);
+    let mut members: BTreeMap<ObjectKey, Vec<bool>> = BTreeMap::new();
+    for pod in world.pods.values() {
+        if let Some(group) = pod.group() {
+            members.entry(group).or_default().push(pod.object.ours);
+        }
+    }
     let mut jobs = Vec::new();
     for group in world.groups.values() {
         let queue = if group.queue.is_empty() { DEFAULT_QUEUE } else { &group.queue };
-        let members: Vec<&Pod> =
-            world.pods.values().filter(|pod| pod.group().as_ref() == Some(&group.key)).collect();
-        let foreign = !members.is_empty() && !members.iter().any(|pod| pod.object.ours);
+        // A gang of which all pods belong to other schedulers is left alone (B13).
+        let foreign = members.get(&group.key).is_some_and(|ours| !ours.contains(&true));
         if foreign || (!world.queues.contains_key(queue) && !super::quirks::CLAIMS_WITHOUT_QUEUE) {
             continue;
         }
