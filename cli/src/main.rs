@@ -20,11 +20,14 @@ struct Cli {
 enum Command {
     /// Schedule manifests or scenario files offline, on simulated nodes.
     Simulate(command::simulate::SimulateArgs),
+    /// Measure the scheduling core alone.
+    Bench(command::bench::BenchArgs),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Simulate(args) => command::simulate::run(args),
+        Command::Bench(args) => command::bench::run(args),
     };
     result.unwrap_or_else(|error| {
         let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("error: {error:#}\n"));

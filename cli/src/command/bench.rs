@@ -40,7 +40,7 @@ pub struct BenchArgs {
     /// Resident pods; ten a node when absent (scenario core)
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(0..=20_000_000))]
     pub pods: Option<u32>,
-    /// Mean size of the waiting gangs (scenario core)
+    /// Size of the waiting gangs: they have an eighth to eight times as many pods (scenario core)
     #[arg(long, value_name = "K", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub gang: u32,
     /// core: a mixed GPU cluster, 1,000 waiting gangs of which about half cannot fit; volcano-GxP: G gangs of P pods

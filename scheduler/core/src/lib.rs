@@ -17,6 +17,7 @@ pub mod registry;
 pub mod session;
 pub mod state;
 pub mod stateful;
+pub mod workload;
 
 pub use probe::Probe;
 pub use scheduler::{Audit, Core, Options, Placement, SessionReport};

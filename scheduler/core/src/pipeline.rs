@@ -77,7 +77,7 @@ impl Pipeline {
         for name in &conf.actions {
             match registry::ACTIONS.iter().find(|(known, _)| known == name) {
                 Some((_, make)) => pipeline.actions.push(make()),
-                None => warnings.push(format!("action {name} is unknown: skipped")),
+                None => warnings.push(format!("action {name} is not built yet: skipped")),
             }
             pipeline.admits |= name == "enqueue";
         }
@@ -170,6 +170,11 @@ impl Pipeline {
     pub fn allocatable(&self, state: &State, queue: QueueId, class: ClassId, count: u32) -> u32 {
         self.with(Hooks::ALLOCATABLE)
             .fold(count, |count, slot| slot.plugin.allocatable(state, queue, class, count))
+    }
+
+    /// Some plugin enforces a limit that more nodes would not lift.
+    pub fn capped(&self, state: &State, queue: QueueId, class: ClassId, count: u32) -> bool {
+        self.with(Hooks::ALLOCATABLE).any(|slot| slot.plugin.capped(state, queue, class, count))
     }
 
     /// Why a queue may take no more of a class.

@@ -226,6 +226,11 @@ pub trait Plugin: Send + std::fmt::Debug {
         None
     }
 
+    /// A limit that somebody set keeps the queue from taking `count` copies, however many nodes there are.
+    fn capped(&self, state: &State, queue: QueueId, class: ClassId, count: u32) -> bool {
+        false
+    }
+
     /// May the queue take room from others for this class?
     fn preemptive(&self, state: &State, queue: QueueId, class: ClassId) -> bool {
         true

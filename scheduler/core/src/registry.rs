@@ -23,13 +23,17 @@ pub const PLUGINS: &[(&str, fn() -> Box<dyn Plugin>)] = &[
     ("overcommit", || Box::<plugin::overcommit::Overcommit>::default()),
 ];
 
-/// Names of the actions, in the order of the list.
+/// Actions of Volcano that later work brings. A configuration may name them; they are skipped with a warning.
+pub const LATER_ACTIONS: [&str; 5] = ["preempt", "reclaim", "shuffle", "gangpreempt", "gangreclaim"];
+
+/// Names that `actions` may hold: those of the list, then [`LATER_ACTIONS`].
 pub fn action_names() -> &'static [&'static str] {
-    static NAMES: [&str; ACTIONS.len()] = {
-        let mut names = [""; ACTIONS.len()];
+    const BUILT: usize = ACTIONS.len();
+    static NAMES: [&str; BUILT + LATER_ACTIONS.len()] = {
+        let mut names = [""; BUILT + LATER_ACTIONS.len()];
         let mut at = 0;
-        while at < ACTIONS.len() {
-            names[at] = ACTIONS[at].0;
+        while at < names.len() {
+            names[at] = if at < BUILT { ACTIONS[at].0 } else { LATER_ACTIONS[at - BUILT] };
             at += 1;
         }
         names

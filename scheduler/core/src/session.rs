@@ -89,6 +89,7 @@ pub struct Session<'s> {
 impl Session<'_> {
     /// Runs the actions of the configuration in order.
     pub fn run(&mut self) {
+        self.tell_bind_errors();
         let mut actions = std::mem::take(&mut self.pipeline.actions);
         for action in &mut actions {
             action.run(self);

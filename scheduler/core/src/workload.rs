@@ -95,8 +95,8 @@ impl DecisionHash {
 }
 
 /// A mixed cluster (core.md 5.4): nodes of three shapes with 8 GPUs and CPU nodes, taints on 8 %, resident pods, 100
-/// flat queues, and [`GANGS`] waiting gangs of 64 classes whose sizes vary around `gang`, every fifth with a second
-/// role. Residents fill the cluster so far that about half of what waits cannot fit.
+/// flat queues, and [`GANGS`] waiting gangs of 64 classes with an eighth to eight times `gang` pods, every fifth with a
+/// second role. Residents fill the cluster so far that about half of what waits cannot fit.
 #[derive(Clone, Debug)]
 pub struct BenchWorkload {
     nodes: u32,
@@ -249,8 +249,9 @@ impl BenchWorkload {
     }
 
     fn size(&self, gang: u32) -> u32 {
-        let quarters = [1, 2, 3, 4, 4, 5, 6, 8][(self.noise(5, gang) % 8) as usize];
-        (self.gang * quarters / 4).max(1)
+        // From an eighth to eight times the given size, as many below as above it.
+        let eighths = [1, 2, 4, 8, 8, 16, 32, 64][(self.noise(5, gang) % 8) as usize];
+        (self.gang * eighths / 8).max(1)
     }
 
     fn class(&self, gang: u32) -> u32 {

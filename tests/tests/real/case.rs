@@ -165,6 +165,15 @@ impl Case {
         stored
     }
 
+    /// No pod had two requests to bind accepted. Weaker than [`Case::assert_bound_once`]: an API server that is
+    /// killed may have carried out a request that it did not live to log.
+    pub(crate) fn assert_none_bound_twice(&mut self) {
+        let namespace = self.name;
+        let mut accepted = audit_log::accepted_bindings(self.writes(), namespace);
+        accepted.retain(|_, nodes| nodes.len() != 1);
+        assert!(accepted.is_empty(), "bound more than once: {accepted:?}");
+    }
+
     /// A PodGroup of the case as stored.
     pub(crate) async fn pod_group(&self, name: &str) -> Value {
         let api = workload::pod_groups(&self.client, self.name);
@@ -191,6 +200,11 @@ impl Case {
 pub(crate) struct Bound(BTreeMap<String, String>);
 
 impl Bound {
+    /// Bound pods.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// Bound pods by gang, from names `<gang>-<index>`; gangs without any are absent.
     pub(crate) fn by_gang(&self) -> BTreeMap<String, usize> {
         let mut count = BTreeMap::new();

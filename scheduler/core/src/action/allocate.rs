@@ -59,13 +59,12 @@ impl Action for Allocate {
 /// Admits the job where nobody else does, and tells whether it has something to place.
 fn may_be_placed(session: &mut Session<'_>, job: JobId) -> bool {
     if session.state.jobs[job as usize].is_pending() {
-        if !session.pipeline.admits && session.has_queue(job) {
-            let row = &mut session.state.jobs[job as usize];
-            row.phase = PodGroupPhase::Inqueue;
-            session.touched.push(job);
-        }
-        if session.pipeline.admits || session.has_queue(job) {
+        if session.pipeline.admits {
             return false;
+        }
+        if session.has_queue(job) {
+            session.state.jobs[job as usize].phase = PodGroupPhase::Inqueue;
+            session.touched.push(job);
         }
     }
     if !session.has_queue(job) {
@@ -83,6 +82,9 @@ fn may_be_placed(session: &mut Session<'_>, job: JobId) -> bool {
     }
     session.settle_best_effort(job);
     let row = &session.state.jobs[job as usize];
+    if row.bind_failures > 1 && session.now_ms < row.retry_at_ms {
+        return false;
+    }
     if row.parked.is_some_and(|parked| parked.release_epoch == session.state.release_epoch) {
         return false;
     }
@@ -96,6 +98,10 @@ impl Session<'_> {
         }
         let Some(task) = self.first_pending(job) else { return };
         let class = self.state.tasks[task].class;
+        if !self.pipeline.capped(self.state, queue, class, 1) && self.copies(class, 1) == 0 {
+            self.refusals.insert(job, Refusal::Room { task, placed: 0 });
+            return;
+        }
         let message = self.pipeline.limit_reached(self.state, queue, class).unwrap_or_else(|| {
             format!("queue {} is above its share", self.state.queues[queue as usize].name)
         });

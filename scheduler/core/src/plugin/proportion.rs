@@ -249,6 +249,18 @@ impl Plugin for Proportion {
         })
     }
 
+    fn capped(&self, state: &State, queue: QueueId, class: ClassId, count: u32) -> bool {
+        let row = &state.queues[queue as usize];
+        if row.state != QueueState::Open {
+            return true;
+        }
+        let Some(capability) = &row.capability else { return false };
+        state.classes.list[class as usize].request.iter().any(|&(dim, amount)| {
+            let wanted = row.allocated.get(dim) as f64 + amount as f64 * f64::from(count);
+            amount > 0 && capability.has(dim) && wanted > capability.get(dim)
+        })
+    }
+
     fn preemptive(&self, state: &State, queue: QueueId, class: ClassId) -> bool {
         self.allocatable(state, queue, class, 1) == 1
     }

@@ -206,7 +206,6 @@ impl Session<'_> {
     /// as if more nodes would help (features.md 5.3).
     fn tell_pods(&mut self, job: JobId, words: &mut Words) {
         let Some(refusal) = self.refusals.get(&job).cloned() else {
-            self.tell_bind_errors(job);
             return;
         };
         if self.pipeline.job_ready(self.state, job) && !matches!(refusal, Refusal::Room { .. } | Refusal::Queue { .. } | Refusal::Held { .. }) {
@@ -226,16 +225,12 @@ impl Session<'_> {
         };
         let waiting: Vec<TaskId> = self.waiting(job);
         for task in waiting {
-            if self.state.tasks[task].bind_error.is_some() {
-                continue;
-            }
             // A pod that is itself held says so, whatever keeps its gang.
             match self.held(task) {
                 Some(own) => self.tell_pod(task, reasons::UNSUPPORTED, own),
                 None => self.tell_pod(task, reason, message.clone()),
             }
         }
-        self.tell_bind_errors(job);
     }
 
     fn waiting(&self, job: JobId) -> Vec<TaskId> {
@@ -252,13 +247,24 @@ impl Session<'_> {
         tasks
     }
 
-    fn tell_bind_errors(&mut self, job: JobId) {
-        if self.state.jobs[job as usize].bind_failures == 0 {
-            return;
-        }
-        for task in self.waiting(job) {
-            if let Some(error) = self.state.tasks[task].bind_error.take() {
-                self.tell_pod(task, reasons::SCHEDULER_ERROR, error.into());
+    /// Tells, before anything is tried again, which binds the API server refused, and lets jobs with repeated
+    /// refusals wait a little longer each time.
+    pub fn tell_bind_errors(&mut self) {
+        for job in self.jobs() {
+            let failures = self.state.jobs[job as usize].bind_failures;
+            if failures == 0 {
+                continue;
+            }
+            let mut fresh = false;
+            for task in self.waiting(job) {
+                if let Some(error) = self.state.tasks[task].bind_error.take() {
+                    fresh = true;
+                    self.tell_pod(task, reasons::SCHEDULER_ERROR, error.into());
+                }
+            }
+            if fresh {
+                let pause_ms = 1000_i64 << failures.saturating_sub(2).min(6);
+                self.state.jobs[job as usize].retry_at_ms = self.now_ms + pause_ms;
             }
         }
     }

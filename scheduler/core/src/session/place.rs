@@ -95,6 +95,10 @@ impl Session<'_> {
             let start = sheet.next;
             let refused = self.walk(job, sheet);
             if self.pipeline.job_ready(self.state, job) {
+                if let Some(refused) = refused {
+                    // The gang is whole; what is refused is surplus, and its pods are told why they wait.
+                    self.refusals.entry(job).or_insert(refused);
+                }
                 let placed = !self.journal.since(from).is_empty();
                 let more = sheet.next < sheet.tasks.len();
                 return if placed || more { Outcome::Ready { more } } else { Outcome::Nothing };
@@ -146,7 +150,12 @@ impl Session<'_> {
             let task = sheet.tasks[sheet.next];
             sheet.next += 1;
             if allowed == 0 {
-                refusal.get_or_insert_with(|| self.queue_refusal(job, task));
+                let full = index.as_ref().is_some_and(|index| index.total() == 0);
+                if full && !self.pipeline.capped(self.state, queue, run.class, 1) {
+                    refusal.get_or_insert(Refusal::Room { task, placed: 0 });
+                } else {
+                    refusal.get_or_insert_with(|| self.queue_refusal(job, task));
+                }
                 continue;
             }
             let role = self.state.tasks[task].role;
@@ -219,11 +228,14 @@ impl Session<'_> {
             by_queue += u64::from(allowed);
             by_room += u64::from(length).min(self.copies(run.class, need));
         }
-        if by_queue < need {
+        let first = self.state.tasks[sheet.tasks[sheet.next]].class;
+        let count = need.min(u64::from(u32::MAX)) as u32;
+        let lacks_nodes = by_room < need && !self.pipeline.capped(self.state, queue, first, count);
+        if by_queue < need && !lacks_nodes {
             return Some(self.queue_refusal(job, blocked.unwrap_or(sheet.tasks[sheet.next])));
         }
         // Room that is being freed can be promised: then only a walk tells.
-        if by_room < need && self.state.releasing == 0 {
+        if by_room < need && (self.state.releasing == 0 || by_queue < need) {
             let task = sheet.tasks[(sheet.next + by_room as usize).min(sheet.tasks.len() - 1)];
             if let Some(message) = self.held(task) {
                 return Some(Refusal::Held { task, message });
@@ -235,7 +247,7 @@ impl Session<'_> {
 
     /// Upper bound of the copies of a class that fit now. What was too few for one gang stays an upper bound for
     /// the session, since a session only takes room.
-    fn copies(&mut self, class: ClassId, need: u64) -> u64 {
+    pub fn copies(&mut self, class: ClassId, need: u64) -> u64 {
         if let Some(&most) = self.hopeless.get(&class)
             && most < need
         {

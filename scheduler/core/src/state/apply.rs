@@ -59,6 +59,10 @@ impl State {
                 {
                     let node = self.tasks[task].node;
                     self.set_status(task, Status::Bound, node);
+                    let job = self.tasks[task].job;
+                    if job != NO_JOB {
+                        self.jobs[job as usize].bind_failures = 0;
+                    }
                     self.touch_task_job(task);
                 }
             }
@@ -262,8 +266,9 @@ impl State {
         let row = &self.tasks[task];
         // Between our bind and the watch event that shows it, the pod still looks unbound: the assumed node
         // stays, everything else is merged (B11).
-        let assumed = row.status == Status::Binding && pod.node.is_none();
-        let status = if assumed { Status::Binding } else { status };
+        // A pod that was bound stays bound: an event from before the bind may arrive after its confirmation.
+        let assumed = row.status.is_allocated() && row.node != NO_NODE && pod.node.is_none();
+        let status = if assumed && !status.is_completed() { row.status } else { status };
         let (was, node_was, class_was) = (row.status, row.node, row.class);
         let node = if assumed {
             node_was

@@ -83,6 +83,8 @@ pub struct Job {
     pub foreign: u32,
     /// Binds of its pods that were refused: it waits behind others for a while.
     pub bind_failures: u32,
+    /// After repeated refusals of binds: not tried before this time.
+    pub retry_at_ms: i64,
     /// Network topology or sub-groups are asked for (later work).
     pub has_topology: bool,
     /// Why admission was last refused, as told on the PodGroup.
