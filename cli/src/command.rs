@@ -1,4 +1,5 @@
 //! The commands of `tephra`, one file each. A command takes its parsed arguments and answers an exit code.
 
 pub mod bench;
+pub mod demo;
 pub mod simulate;

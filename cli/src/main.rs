@@ -20,6 +20,8 @@ struct Cli {
 enum Command {
     /// Schedule manifests or scenario files offline, on simulated nodes.
     Simulate(command::simulate::SimulateArgs),
+    /// Run the whole system in one process and watch gangs of three teams.
+    Demo(command::demo::DemoArgs),
     /// Measure the scheduling core alone.
     Bench(command::bench::BenchArgs),
 }
@@ -27,6 +29,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Simulate(args) => command::simulate::run(args),
+        Command::Demo(args) => command::demo::run(args),
         Command::Bench(args) => command::bench::run(args),
     };
     result.unwrap_or_else(|error| {

@@ -52,7 +52,7 @@ use self::{
 pub const SIMULATED_NODE: &str = "kwok.x-k8s.io/node";
 
 /// How the simulated kubelets behave.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct KubeletOptions {
     /// Milliseconds from seeing a pod bound until it runs.
     pub start_delay_ms: i64,
@@ -66,6 +66,15 @@ pub struct KubeletOptions {
     pub in_flight: usize,
     /// Wall time for what is written into pods.
     pub clock: Arc<dyn Clock>,
+}
+
+impl std::fmt::Debug for KubeletOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KubeletOptions")
+            .field("start_delay_ms", &self.start_delay_ms)
+            .field("default_run_ms", &self.default_run_ms)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for KubeletOptions {

@@ -12,7 +12,7 @@
 pub mod clock;
 pub mod faults;
 pub mod history;
-// Off until KubeletOptions stops deriving Debug over `dyn Clock`, which has none; then: pub mod kubelet;
+pub mod kubelet;
 pub mod serve;
 pub mod status;
 

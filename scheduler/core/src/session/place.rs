@@ -90,7 +90,7 @@ impl Session<'_> {
         let mut refusal = None;
         for order in 0..ORDERS {
             if order > 0 && !self.reorder(sheet, order) {
-                break;
+                continue;
             }
             let start = sheet.next;
             let refused = self.walk(job, sheet);

@@ -59,10 +59,7 @@ impl State {
                 {
                     let node = self.tasks[task].node;
                     self.set_status(task, Status::Bound, node);
-                    let job = self.tasks[task].job;
-                    if job != NO_JOB {
-                        self.jobs[job as usize].bind_failures = 0;
-                    }
+                    self.forgive(self.tasks[task].job);
                     self.touch_task_job(task);
                 }
             }
@@ -87,6 +84,17 @@ impl State {
         let job = self.tasks[task].job;
         if job != NO_JOB {
             self.jobs[job as usize].bind_failures += 1;
+        }
+    }
+
+    /// A bind went through: earlier refusals no longer slow the job down, once they have all been told.
+    fn forgive(&mut self, job: JobId) {
+        if job == NO_JOB || self.jobs[job as usize].bind_failures == 0 {
+            return;
+        }
+        let tasks = &self.jobs[job as usize].tasks;
+        if tasks.iter().all(|&task| self.tasks[task].bind_error.is_none()) {
+            self.jobs[job as usize].bind_failures = 0;
         }
     }
 

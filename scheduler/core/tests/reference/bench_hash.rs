@@ -39,7 +39,7 @@ fn hashes(events: impl Fn(&mut dyn FnMut(Event))) -> (String, String, usize) {
 
 #[test]
 fn the_bench_at_500_nodes_is_decided_as_the_reference_decides_it() {
-    let workload = bench_workload(500, 5_000, 4, 1);
+    let workload = bench_workload(500, 5_000, 2, 1);
     let (core, model, bound) = hashes(|emit| {
         let mut emit = |event| emit(event);
         workload.residents(&mut emit);

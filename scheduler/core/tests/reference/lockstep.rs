@@ -224,9 +224,6 @@ impl Lockstep {
     /// Runs a session on both and compares.
     pub fn session(&mut self) -> Result<(), String> {
         self.sessions += 1;
-        if std::env::var_os("TEPHRA_PARKING").is_none() {
-            self.tell(Event::Namespace(tephra_core::event::NamespaceObject::default()));
-        }
         let report = self.core.session(self.sessions * 1000);
         let decided = self.model.session();
         let mut binds: Vec<Bind> = Vec::new();

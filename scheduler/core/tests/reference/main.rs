@@ -13,7 +13,6 @@ mod model;
 mod objects;
 mod sanity;
 mod story;
-mod tmp_speed;
 
 use tephra_core::event;
 #[path = "../../src/workload.rs"]

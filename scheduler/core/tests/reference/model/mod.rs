@@ -47,7 +47,6 @@ pub mod node;
 pub mod order;
 pub mod overcommit;
 pub mod proportion;
-pub mod quirks;
 pub mod score;
 pub mod session;
 pub mod vector;

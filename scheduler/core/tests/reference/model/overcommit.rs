@@ -19,14 +19,8 @@ impl Overcommit {
         let mut idle = session.total.clone();
         idle.multiply(1.2);
         let mut used = Resource::default();
-        if super::quirks::USED_EVERYWHERE {
-            for task in session.tasks.iter().filter(|task| task.node.is_some()) {
-                used.add(&task.request);
-            }
-        } else {
-            for node in session.nodes.iter().flatten().filter(|node| !node.object.unschedulable) {
-                used.add(&node.used);
-            }
+        for node in session.nodes.iter().flatten().filter(|node| !node.object.unschedulable) {
+            used.add(&node.used);
         }
         idle.subtract(&used);
         let mut inqueue = Resource::default();

@@ -117,25 +117,8 @@ impl Session {
             session.total.add(&node.allocatable);
         }
         session.overcommit = Overcommit::open(&session);
-        session.drop_without_queue();
         session.proportion = Proportion::open(&session);
         session
-    }
-
-    fn drop_without_queue(&mut self) {
-        let known: Vec<bool> = self.jobs.iter().map(|job| self.queues.contains_key(&job.queue)).collect();
-        let mut new = Vec::new();
-        let mut jobs = Vec::new();
-        for (at, job) in std::mem::take(&mut self.jobs).into_iter().enumerate() {
-            new.push(known[at].then_some(jobs.len()));
-            if known[at] {
-                jobs.push(job);
-            }
-        }
-        self.jobs = jobs;
-        for task in &mut self.tasks {
-            task.job = task.job.and_then(|job| new[job]);
-        }
     }
 
     fn add_tasks(&mut self, world: &World) {
@@ -254,7 +237,7 @@ fn jobs(world: &World) -> Vec<Job> {
         let queue = if group.queue.is_empty() { DEFAULT_QUEUE } else { &group.queue };
         // A gang of which all pods belong to other schedulers is left alone (B13).
         let foreign = members.get(&group.key).is_some_and(|ours| !ours.contains(&true));
-        if foreign || (!world.queues.contains_key(queue) && !super::quirks::CLAIMS_WITHOUT_QUEUE) {
+        if foreign || !world.queues.contains_key(queue) {
             continue;
         }
         let class = world.priority_classes.get(&group.priority_class);
