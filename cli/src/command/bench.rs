@@ -95,9 +95,14 @@ impl FromStr for Scenario {
         text.strip_prefix("volcano-")
             .and_then(|rest| rest.split_once('x'))
             .and_then(|(gangs, size)| Some((gangs.parse().ok()?, size.parse().ok()?)))
-            .filter(|&(gangs, size)| gangs > 0 && size > 0 && u64::from(gangs) * u64::from(size) <= 20_000_000)
+            .filter(|&(gangs, size)| {
+                gangs > 0 && size > 0 && u64::from(gangs) * u64::from(size) <= 20_000_000
+            })
             .map(|(gangs, size)| Self::Volcano { gangs, size })
-            .ok_or_else(|| "expected core, volcano-10x100, volcano-100x100 or another volcano-GANGSxPODS".to_owned())
+            .ok_or_else(|| {
+                "expected core, volcano-10x100, volcano-100x100 or another volcano-GANGSxPODS"
+                    .to_owned()
+            })
     }
 }
 
@@ -317,7 +322,8 @@ fn opening_ms(core: &mut Core, workload: &Workload, sessions: u32) -> f64 {
 
 /// Resident memory of this process.
 fn resident_mib() -> anyhow::Result<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").context("reading /proc/self/status")?;
+    let status =
+        std::fs::read_to_string("/proc/self/status").context("reading /proc/self/status")?;
     let kib = status
         .lines()
         .find_map(|line| line.strip_prefix("VmRSS:"))
@@ -333,7 +339,7 @@ fn reference_hash(args: &BenchArgs) -> anyhow::Result<String> {
     Workload::of(args).build(&mut |event| model.apply(event));
     let mut hash = DecisionHash::default();
     loop {
-        let decided = model.session();
+        let decided = model.session(now_ms(0));
         if decided.binds.is_empty() {
             return Ok(hash.text());
         }

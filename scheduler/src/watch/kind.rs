@@ -47,10 +47,10 @@ impl Pods {
     }
 }
 
-/// Others' pods matter while they take up a node.
+/// Others' pods matter while they take up a node, or name a PodGroup that must then be left alone (B13).
 fn matters(pod: &PodObject) -> bool {
     let ended = matches!(pod.phase, PodPhase::Succeeded | PodPhase::Failed);
-    pod.ours || (pod.node.is_some() && !ended)
+    pod.ours || (!ended && (pod.node.is_some() || pod.group.is_some()))
 }
 
 impl Kind for Pods {

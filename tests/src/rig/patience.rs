@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 
 /// How long a suite waits for something that takes seconds on a quiet machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(10);
 

@@ -83,12 +83,12 @@ impl Rig {
         ]);
         match &flags.lease {
             None => command.arg("--leader-elect=false"),
-            // Short, so that a suite does not wait fifteen seconds for a takeover.
+            // Shorter than the default, but not so short that a busy machine loses it.
             Some(name) => command.args([
                 format!("--leader-elect-resource-name={name}"),
-                "--leader-elect-lease-duration=3s".to_owned(),
-                "--leader-elect-renew-deadline=2s".to_owned(),
-                "--leader-elect-retry-period=500ms".to_owned(),
+                "--leader-elect-lease-duration=8s".to_owned(),
+                "--leader-elect-renew-deadline=6s".to_owned(),
+                "--leader-elect-retry-period=1s".to_owned(),
             ]),
         };
         command.args(&flags.more);

@@ -1,3 +1,5 @@
+//! The bench ends with the same decisions however often it runs, and refuses what it cannot build.
+
 use clap::Parser;
 use serde_json::Value;
 
@@ -20,8 +22,20 @@ fn json_has_exactly_the_promised_keys_in_order() {
     print(&figures, Format::Json, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     let keys = [
-        "scenario", "nodes", "pods", "gang", "bound", "refused", "evicted", "seconds", "pods_per_s",
-        "open_ms", "session_ms", "gang_ms", "rss_mib", "decision_hash",
+        "scenario",
+        "nodes",
+        "pods",
+        "gang",
+        "bound",
+        "refused",
+        "evicted",
+        "seconds",
+        "pods_per_s",
+        "open_ms",
+        "session_ms",
+        "gang_ms",
+        "rss_mib",
+        "decision_hash",
     ];
     let places: Vec<Option<usize>> =
         keys.iter().map(|key| text.find(&format!("\"{key}\":"))).collect();

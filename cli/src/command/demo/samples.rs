@@ -19,7 +19,7 @@ pub(super) fn cluster(server: &ApiServer, nodes: usize) -> anyhow::Result<()> {
     for definition in tephra_api::scheduling::crds() {
         create(server, serde_json::to_value(definition)?)?;
     }
-    for namespace in ["default", "volcano-system"] {
+    for namespace in ["volcano-system"] {
         create(server, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))?;
     }
     for (team, weight) in TEAMS {

@@ -32,7 +32,8 @@ fn times(amount: Quantity, mut count: u32) -> Quantity {
         doubled = doubled + doubled;
         count /= 2;
     }
-    product
+    // No server accepts more than 63 bits of units.
+    if product.value() == i64::MAX { Quantity::from_value(i64::MAX) } else { product }
 }
 
 fn of_pod(pod: &Pod) -> Amounts {

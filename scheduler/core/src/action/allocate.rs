@@ -110,7 +110,11 @@ impl Session<'_> {
 
     fn refuse(&mut self, job: JobId, refusal: Refusal) {
         self.refused += 1;
-        if let Refusal::Room { placed, .. } = refusal {
+        // What is only promised to others comes back when the session ends.
+        let settled = self.journal.open().is_empty();
+        if let Refusal::Room { placed, .. } = refusal
+            && settled
+        {
             // Nothing was released: trying again before something is would end the same way.
             let release_epoch = self.state.release_epoch;
             self.state.jobs[job as usize].parked =

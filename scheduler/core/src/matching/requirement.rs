@@ -21,7 +21,9 @@ fn holds(requirement: &Requirement, object_labels: &[(String, String)]) -> bool 
     let found = labels::value(object_labels, &requirement.key);
     let values = &requirement.values;
     match requirement.operator {
-        Operator::In => found.is_some_and(|value| values.iter().any(|v| v == value)) && legal(values),
+        Operator::In => {
+            found.is_some_and(|value| values.iter().any(|v| v == value)) && legal(values)
+        }
         Operator::NotIn => {
             found.is_none_or(|value| values.iter().all(|v| v != value))
                 && !values.is_empty()

@@ -26,11 +26,7 @@ pub fn most_allocated(requested: [f64; 2], allocatable: [f64; 2]) -> f64 {
     mean_of_two(requested, allocatable, |req, alloc| (req.min(alloc) * MAX / alloc).floor())
 }
 
-fn mean_of_two(
-    requested: [f64; 2],
-    allocatable: [f64; 2],
-    score: impl Fn(f64, f64) -> f64,
-) -> f64 {
+fn mean_of_two(requested: [f64; 2], allocatable: [f64; 2], score: impl Fn(f64, f64) -> f64) -> f64 {
     let mut sum = 0.0;
     let mut count = 0.0;
     for (req, alloc) in requested.into_iter().zip(allocatable) {

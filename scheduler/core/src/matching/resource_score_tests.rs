@@ -7,10 +7,8 @@ use super::*;
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
 fn balanced(pairs: &[(f64, f64)]) -> f64 {
-    let resources: Vec<Balanced> = pairs
-        .iter()
-        .map(|&(requested, allocatable)| Balanced { requested, allocatable })
-        .collect();
+    let resources: Vec<Balanced> =
+        pairs.iter().map(|&(requested, allocatable)| Balanced { requested, allocatable }).collect();
     balanced_allocation(&resources)
 }
 

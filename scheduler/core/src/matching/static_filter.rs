@@ -162,7 +162,10 @@ mod tests {
         let no_taints = PredicateSwitches { taint_toleration: false, ..Default::default() };
         let off = PredicateSwitches::NONE;
         assert_eq!(judge(&spec, &zone_b, &taints, false, no_affinity), Err(StaticReason::Taints));
-        assert_eq!(judge(&spec, &zone_b, &taints, false, no_taints), Err(StaticReason::NodeAffinity));
+        assert_eq!(
+            judge(&spec, &zone_b, &taints, false, no_taints),
+            Err(StaticReason::NodeAffinity)
+        );
         assert_eq!(judge(&spec, &zone_b, &taints, false, off), Ok(()));
         assert_eq!(judge(&spec, &zone_b, &taints, true, off), Err(StaticReason::Unschedulable));
     }

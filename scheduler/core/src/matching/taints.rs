@@ -119,7 +119,10 @@ mod tests {
         ];
         assert_eq!(prefer_no_schedule_count(&[], &taints), 2);
         assert_eq!(prefer_no_schedule_count(&[exists("a", None)], &taints), 1);
-        assert_eq!(prefer_no_schedule_count(&[equal("b", "x", Some(PreferNoSchedule))], &taints), 1);
+        assert_eq!(
+            prefer_no_schedule_count(&[equal("b", "x", Some(PreferNoSchedule))], &taints),
+            1
+        );
         assert_eq!(prefer_no_schedule_count(&[exists("a", Some(NoSchedule))], &taints), 2);
         assert_eq!(prefer_no_schedule_count(&[exists("", None)], &taints), 0);
     }

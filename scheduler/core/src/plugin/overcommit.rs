@@ -51,7 +51,8 @@ impl Plugin for Overcommit {
             self.idle.set(dim, idle);
         }
         self.inqueue = Vector::default();
-        for queue in &state.queues {
+        // A job whose queue does not exist claims nothing (2.10).
+        for queue in state.queues.iter().filter(|queue| queue.exists) {
             add(&mut self.inqueue, &queue.inqueue);
         }
     }

@@ -6,7 +6,7 @@ use tephra_core::event::Event;
 use tephra_core::{Core, Options};
 
 use crate::model::Model;
-use crate::workload::{DecisionHash, bench_workload, volcano_workload};
+use tephra_core::workload::{DecisionHash, bench_workload, volcano_workload};
 
 /// Plays events to both until nothing more is bound; gives both hashes and the pods bound.
 fn hashes(events: impl Fn(&mut dyn FnMut(Event))) -> (String, String, usize) {
@@ -17,7 +17,8 @@ fn hashes(events: impl Fn(&mut dyn FnMut(Event))) -> (String, String, usize) {
         core.apply(event.clone());
         model.apply(event);
     });
-    let (mut by_core, mut by_model, mut bound) = (DecisionHash::default(), DecisionHash::default(), 0);
+    let (mut by_core, mut by_model, mut bound) =
+        (DecisionHash::default(), DecisionHash::default(), 0);
     loop {
         let report = core.session(1_000);
         for decision in &report.decisions {
@@ -28,7 +29,7 @@ fn hashes(events: impl Fn(&mut dyn FnMut(Event))) -> (String, String, usize) {
                 }
             }
         }
-        for (_, binds) in model.session().binds {
+        for (_, binds) in model.session(1_000).binds {
             binds.iter().for_each(|(pod, node)| by_model.bind(pod, node));
         }
         if report.bound == 0 {

@@ -211,14 +211,17 @@ proptest! {
         for _ in 0..400 {
             core.apply(event(&mut noise));
         }
-        let mut sessions = 0;
-        while core.session(1_000 + sessions).bound > 0 {
+        // An hour between sessions outlasts every back-off; two sessions without binds mean that none will come.
+        let hour = 3_600_000;
+        let (mut sessions, mut quiet) = (0, 0);
+        while quiet < 2 {
             sessions += 1;
             prop_assert!(sessions < 100, "binding does not end");
+            quiet = if core.session(sessions * hour).bound == 0 { quiet + 1 } else { 0 };
         }
         let promised = core.placements();
         prop_assert_eq!(core.audit(), []);
-        let again = core.session(5_000);
+        let again = core.session((sessions + 1) * hour);
         prop_assert_eq!(again.bound, 0);
         prop_assert_eq!(core.placements(), promised);
         prop_assert_eq!(core.audit(), []);

@@ -13,7 +13,7 @@ use tephra_core::{Core, Options};
 
 use crate::lockstep::Lockstep;
 use crate::story::stories;
-use crate::workload::bench_workload;
+use tephra_core::workload::bench_workload;
 
 const GPU: u16 = 3;
 
@@ -107,7 +107,9 @@ fn binds(backend: Backend) -> Vec<(String, String)> {
     let mut binds = Vec::new();
     for decision in core.session(1_000).decisions {
         if let Decision::Bind(gang) = decision {
-            binds.extend(gang.binds.iter().map(|(pod, node)| (pod.uid.to_string(), node.to_string())));
+            binds.extend(
+                gang.binds.iter().map(|(pod, node)| (pod.uid.to_string(), node.to_string())),
+            );
         }
     }
     binds

@@ -225,7 +225,7 @@ impl Lockstep {
     pub fn session(&mut self) -> Result<(), String> {
         self.sessions += 1;
         let report = self.core.session(self.sessions * 1000);
-        let decided = self.model.session();
+        let decided = self.model.session(self.sessions * 1000);
         let mut binds: Vec<Bind> = Vec::new();
         for decision in &report.decisions {
             match decision {

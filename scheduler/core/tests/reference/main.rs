@@ -13,7 +13,3 @@ mod model;
 mod objects;
 mod sanity;
 mod story;
-
-use tephra_core::event;
-#[path = "../../src/workload.rs"]
-mod workload;

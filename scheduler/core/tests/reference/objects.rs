@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tephra_core::event::{
-    Amounts, HostPort, Labels, NodeObject, NodeSelectorTerm, Operator, PodSpec, Requirement, Taint,
-    TaintEffect, Toleration,
+    Amounts, HostPort, LabelSelector, Labels, NodeObject, NodeSelectorTerm, Operator,
+    PodAffinityTerm, PodSpec, Requirement, SpreadConstraint, Taint, TaintEffect, Toleration,
 };
 
 /// Namespace of every pod.
@@ -100,6 +100,39 @@ fn term(requirement: Requirement) -> NodeSelectorTerm {
     NodeSelectorTerm { expressions: vec![requirement], fields: Vec::new() }
 }
 
+/// Label `app` of pods with a set of constraints.
+pub fn app(constraint: u8) -> String {
+    format!("app-{}", constraint % 16)
+}
+
+const HOST: &str = "kubernetes.io/hostname";
+
+fn apps(constraints: &[u8]) -> LabelSelector {
+    let apps: Vec<String> = constraints.iter().map(|&constraint| app(constraint)).collect();
+    let apps: Vec<&str> = apps.iter().map(String::as_str).collect();
+    LabelSelector { requirements: vec![requirement("app", Operator::In, &apps)] }
+}
+
+fn pod_term(constraints: &[u8], topology_key: &str) -> PodAffinityTerm {
+    PodAffinityTerm {
+        selector: Some(apps(constraints)),
+        topology_key: topology_key.to_owned(),
+        ..PodAffinityTerm::default()
+    }
+}
+
+fn spread(constraint: u8, topology_key: &str, hard: bool) -> SpreadConstraint {
+    SpreadConstraint {
+        max_skew: 1,
+        topology_key: topology_key.to_owned(),
+        hard,
+        selector: apps(&[constraint]),
+        min_domains: 1,
+        honor_affinity: true,
+        honor_taints: false,
+    }
+}
+
 /// A pod template: what it asks for, and one of few sets of constraints.
 pub fn spec(shape: u8, constraint: u8) -> Arc<PodSpec> {
     let requests = requests(shape);
@@ -113,12 +146,17 @@ pub fn spec(shape: u8, constraint: u8) -> Arc<PodSpec> {
     match constraint % 16 {
         1 => spec.node_selector = labels(&[(ZONE, "a")]),
         2 => {
-            spec.required_node_terms =
-                vec![term(requirement(POOL, Operator::NotIn, &["red"])), term(requirement(ZONE, Operator::In, &["b"]))];
+            spec.required_node_terms = vec![
+                term(requirement(POOL, Operator::NotIn, &["red"])),
+                term(requirement(ZONE, Operator::In, &["b"])),
+            ];
         }
         3 => {
-            spec.tolerations =
-                vec![Toleration { key: "dedicated".to_owned(), exists: true, ..Toleration::default() }];
+            spec.tolerations = vec![Toleration {
+                key: "dedicated".to_owned(),
+                exists: true,
+                ..Toleration::default()
+            }];
         }
         4 => {
             spec.preferred_node_terms = vec![
@@ -145,6 +183,16 @@ pub fn spec(shape: u8, constraint: u8) -> Arc<PodSpec> {
                 expressions: Vec::new(),
                 fields: vec![requirement("metadata.name", Operator::In, &["node-1"])],
             }];
+        }
+        9 => spec.pod_anti_affinity = vec![pod_term(&[9], HOST)],
+        10 => spec.pod_affinity = vec![pod_term(&[10], ZONE)],
+        11 => spec.preferred_pod_affinity = vec![(50, pod_term(&[11, 0], ZONE))],
+        12 => spec.spread = vec![spread(12, ZONE, true)],
+        13 => spec.spread = vec![spread(13, HOST, false), spread(13, ZONE, false)],
+        14 => spec.preferred_pod_affinity = vec![(-30, pod_term(&[14, 0, 1], HOST))],
+        15 => {
+            spec.pod_affinity = vec![pod_term(&[9, 13, 0], ZONE)];
+            spec.pod_anti_affinity = vec![pod_term(&[15], HOST), pod_term(&[4], POOL)];
         }
         _ => {}
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tephra_api::conf::SchedulerConf;
 use tephra_core::event::{
-    Event, NodeObject, ObjectKey, PodGroupObject, PodGroupPhase, PodGroupStatus, PodObject, PodPhase,
-    PodSpec, QueueObject, QueueState,
+    Event, NodeObject, ObjectKey, PodGroupObject, PodGroupPhase, PodGroupStatus, PodObject,
+    PodPhase, PodSpec, QueueObject, QueueState,
 };
 
 use crate::model::{Decided, Model};
@@ -85,9 +85,9 @@ fn bound(decided: &Decided) -> Vec<(&str, &str)> {
 fn a_gang_is_bound_whole_or_not_at_all() {
     let mut model = cluster(&[1], &[4, 4]);
     gang(&mut model, "fits", "q0", 2, 2, 3);
-    assert_eq!(bound(&model.session()), [("fits-0", "n0"), ("fits-1", "n1")]);
+    assert_eq!(bound(&model.session(1_000)), [("fits-0", "n0"), ("fits-1", "n1")]);
     gang(&mut model, "waits", "q0", 3, 3, 1);
-    let decided = model.session();
+    let decided = model.session(1_000);
     assert_eq!(bound(&decided), []);
     assert_eq!(decided.refused, [ObjectKey::new("ns", "waits")]);
 }
@@ -96,7 +96,7 @@ fn a_gang_is_bound_whole_or_not_at_all() {
 fn equal_nodes_are_taken_in_the_order_in_which_they_came() {
     let mut model = cluster(&[1], &[4, 4, 4]);
     gang(&mut model, "g", "q0", 1, 1, 1);
-    assert_eq!(bound(&model.session()), [("g-0", "n0")]);
+    assert_eq!(bound(&model.session(1_000)), [("g-0", "n0")]);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_new_node_takes_the_lowest_slot_that_is_free() {
         ..NodeObject::default()
     }));
     gang(&mut model, "g", "q0", 1, 1, 1);
-    assert_eq!(bound(&model.session()), [("g-0", "late")]);
+    assert_eq!(bound(&model.session(1_000)), [("g-0", "late")]);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn queues_share_by_weight_when_both_want_everything() {
     let mut model = cluster(&[1, 3], &[8]);
     gang(&mut model, "one", "q0", 1, 8, 1);
     gang(&mut model, "three", "q1", 1, 8, 1);
-    let decided = model.session();
+    let decided = model.session(1_000);
     let of = |name: &str| bound(&decided).iter().filter(|(pod, _)| pod.starts_with(name)).count();
     assert_eq!((of("one"), of("three")), (2, 6));
 }
@@ -130,11 +130,11 @@ fn room_that_is_being_freed_is_kept_for_a_gang_until_the_session_ends() {
     gang(&mut model, "first", "q0", 2, 2, 2);
     gang(&mut model, "later", "q0", 1, 1, 2);
     // One pod of the first gang holds the free half of n1, the other waits for n0: nothing is left for the later one.
-    let decided = model.session();
+    let decided = model.session(1_000);
     assert_eq!(bound(&decided), []);
     assert_eq!(decided.refused, []);
     model.apply(Event::PodDeleted("resident-n0".to_owned()));
-    assert_eq!(bound(&model.session()).len(), 3);
+    assert_eq!(bound(&model.session(1_000)).len(), 3);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_pending_gang_is_admitted_only_within_the_factor_of_the_cluster() {
     ask("a", 4);
     ask("b", 5);
     ask("c", 6);
-    let decided = model.session();
+    let decided = model.session(1_000);
     assert_eq!(decided.admitted, [ObjectKey::new("ns", "a"), ObjectKey::new("ns", "b")]);
 }
 
@@ -170,5 +170,5 @@ fn a_pod_without_requests_is_placed_by_backfill_if_one_more_pod_has_a_place() {
         group: Some("free".to_owned()),
         ..PodObject::default()
     }));
-    assert_eq!(bound(&model.session()), [("free-0", "n0")]);
+    assert_eq!(bound(&model.session(1_000)), [("free-0", "n0")]);
 }

@@ -8,7 +8,7 @@ use tephra_core::event::{
     PriorityClassObject, QueueObject, QueueState,
 };
 
-use crate::objects::{NAMESPACE, NodeSeed, amounts, requests, spec};
+use crate::objects::{NAMESPACE, NodeSeed, amounts, app, requests, spec};
 
 /// A queue.
 #[derive(Clone, Debug)]
@@ -110,6 +110,7 @@ impl GangSeed {
                     priority: role.priority,
                     preemptable: true,
                     gated: role.gated && index == 0,
+                    labels: vec![("app".to_owned(), app(role.constraint))],
                     spec: spec.clone(),
                     ..PodObject::default()
                 });
@@ -259,7 +260,7 @@ fn role() -> impl Strategy<Value = RoleSeed> {
     (
         1..7_u8,
         0..9_u8,
-        prop_oneof![2 => Just(0_u8), 3 => (0..9_u8).prop_map(|n| if n == 5 { 0 } else { n })],
+        prop_oneof![5 => Just(0_u8), 6 => 0..9_u8, 1 => 9..16_u8],
         1..3_i32,
         0..5_u8,
         prop::bool::weighted(0.8),
@@ -268,7 +269,8 @@ fn role() -> impl Strategy<Value = RoleSeed> {
         .prop_map(|(count, shape, constraint, priority, minimum, named, gated)| RoleSeed {
             count,
             shape,
-            constraint,
+            // Ports, affinity and spread (9 to 15) are compared in their own tests of `stateful`.
+            constraint: constraint % 9,
             priority,
             minimum,
             named,
@@ -288,7 +290,16 @@ fn gang() -> impl Strategy<Value = GangSeed> {
         0..3_u8,
     )
         .prop_map(
-            |(queue, roles, minimum, role_minimums, priority_class, admitted, min_resources, created)| {
+            |(
+                queue,
+                roles,
+                minimum,
+                role_minimums,
+                priority_class,
+                admitted,
+                min_resources,
+                created,
+            )| {
                 GangSeed {
                     queue,
                     roles,

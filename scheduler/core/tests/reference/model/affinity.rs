@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tephra_core::event::{Labels, LabelSelector, PodAffinityTerm, SpreadConstraint};
+use tephra_core::event::{LabelSelector, Labels, PodAffinityTerm, SpreadConstraint};
 
 use super::filter::{holds, label, selects, taints_tolerated};
 use super::session::{Session, Task};
@@ -36,12 +36,17 @@ impl Session {
     /// Filter InterPodAffinity.
     pub fn affinity_allows(&self, task: usize, slot: usize) -> bool {
         let (task, Some(node)) = (&self.tasks[task], &self.nodes[slot]) else { return false };
+        if !self.affinity_in_use {
+            return true;
+        }
         let labels = &node.object.labels;
         let own = &task.spec.pod_affinity;
         if !own.is_empty() {
             let matching: Vec<&Labels> = self
                 .placed()
-                .filter(|(pod, _)| own.iter().all(|t| self.term_selects_pod(t, &task.namespace, pod)))
+                .filter(|(pod, _)| {
+                    own.iter().all(|t| self.term_selects_pod(t, &task.namespace, pod))
+                })
                 .map(|(_, labels)| labels)
                 .collect();
             if own.iter().any(|term| label(labels, &term.topology_key).is_none()) {
@@ -72,6 +77,9 @@ impl Session {
     /// Score InterPodAffinity 0..100 of each node, normalised over them.
     pub fn affinity_scores(&self, task: usize, slots: &[usize]) -> Vec<i64> {
         let task = &self.tasks[task];
+        if !self.affinity_in_use {
+            return vec![0; slots.len()];
+        }
         let mut sums: BTreeMap<(&str, &str), i64> = BTreeMap::new();
         for (pod, there) in self.placed() {
             let own = task.spec.preferred_pod_affinity.iter().map(|term| (term, task, pod));
@@ -192,7 +200,9 @@ impl Session {
             let size = if hostname { counted.len() } else { domains.len() };
             let weight = ((size + 2) as f64).ln();
             for (value, &slot) in values.iter_mut().zip(slots) {
-                let Some(domain) = labels(slot).and_then(|labels| label(labels, key)) else { continue };
+                let Some(domain) = labels(slot).and_then(|labels| label(labels, key)) else {
+                    continue;
+                };
                 let count = if hostname {
                     self.matching_on(task, constraint, slot)
                 } else {
@@ -202,8 +212,12 @@ impl Session {
             }
         }
         let values: Vec<i64> = values.into_iter().map(|value: f64| value.round() as i64).collect();
-        let considered: Vec<i64> =
-            values.iter().zip(slots).filter(|&(_, &slot)| !ignored(slot)).map(|(v, _)| *v).collect();
+        let considered: Vec<i64> = values
+            .iter()
+            .zip(slots)
+            .filter(|&(_, &slot)| !ignored(slot))
+            .map(|(v, _)| *v)
+            .collect();
         let max = considered.iter().max().copied().unwrap_or(0);
         let min = considered.iter().min().copied().unwrap_or(0);
         let scale = |(value, &slot): (&i64, &usize)| match (ignored(slot), max) {

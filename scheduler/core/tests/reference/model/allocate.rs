@@ -33,6 +33,9 @@ pub fn run(session: &mut Session) {
             continue;
         }
         session.look_for_places(job);
+        if session.jobs[job].backs_off {
+            continue;
+        }
         let mut tasks: Vec<usize> = session.jobs[job]
             .tasks
             .iter()
@@ -71,9 +74,10 @@ fn turn(session: &mut Session, job: usize, queue: &str, tasks: &mut VecDeque<usi
     let mut refused = false;
     for order in 0..3 {
         if order > 0 && !session.reorder(tasks, order) {
-            break;
+            continue;
         }
         let before = tasks.clone();
+        session.jobs[job].failed_roles.clear();
         let (placed, complete) = walk(session, job, queue, tasks);
         if session.job_ready(job) {
             session.commit(job, &placed);
@@ -85,7 +89,6 @@ fn turn(session: &mut Session, job: usize, queue: &str, tasks: &mut VecDeque<usi
         for &task in placed.iter().rev() {
             session.unplace(task);
         }
-        session.jobs[job].failed_roles.clear();
         refused |= !complete;
         *tasks = before;
     }
@@ -195,7 +198,8 @@ impl Session {
     fn weight(&self, task: usize) -> i64 {
         let request = &self.tasks[task].request;
         let part = |name: &str| {
-            (request.get(name) as i128 * 1_000_000_000 / (self.total.get(name) as i128).max(1)) as i64
+            (request.get(name) as i128 * 1_000_000_000 / (self.total.get(name) as i128).max(1))
+                as i64
         };
         request.names().into_iter().map(part).max().unwrap_or(0)
     }

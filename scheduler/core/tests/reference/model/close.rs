@@ -46,7 +46,8 @@ pub fn run(session: &mut Session, world: &mut World) -> Decided {
 fn phase(session: &Session, job: usize) -> PodGroupPhase {
     let row = &session.jobs[job];
     let count = |wanted: &[Status]| {
-        row.tasks.iter().filter(|&&task| wanted.contains(&session.tasks[task].status)).count() as i64
+        row.tasks.iter().filter(|&&task| wanted.contains(&session.tasks[task].status)).count()
+            as i64
     };
     let completed = count(&[Status::Succeeded, Status::Failed]);
     let scheduled = completed + count(&[Status::Running, Status::Bound]);

@@ -26,8 +26,8 @@ pub fn run(session: &mut Session) {
         let row = &session.jobs[job];
         let admitted = !session.closed(&queue)
             && (row.min_resources.is_none()
-            || (session.overcommit.enqueueable(row)
-                && session.proportion.enqueueable(row, &remaining)));
+                || (session.overcommit.enqueueable(row)
+                    && session.proportion.enqueueable(row, &remaining)));
         if admitted {
             session.overcommit.enqueued(&remaining);
             session.jobs[job].phase = PodGroupPhase::Inqueue;

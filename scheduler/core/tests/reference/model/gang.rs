@@ -64,7 +64,8 @@ impl Session {
 
     /// JobReady of plugin gang.
     pub fn job_ready(&self, job: usize) -> bool {
-        self.is_ready(job) && self.roles_reach(job, |task| is_ready(task) || waits_for_nothing(task))
+        self.is_ready(job)
+            && self.roles_reach(job, |task| is_ready(task) || waits_for_nothing(task))
     }
 
     /// JobPipelined of plugin gang.

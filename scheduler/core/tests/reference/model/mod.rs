@@ -19,8 +19,9 @@
 //!    the number at the end of the name, then older, then uid.
 //! 4. *allocate* (4.2.3): pop queue; overused queues leave; pop job; place tasks until the job is ready (a job that
 //!    is ready gets one task a turn); ready: commit; only pipelined: keep until the session ends, then undo;
-//!    else undo at once and do not try again. Failed roles and `NeedContinueAllocating` as in 2.5, but pods without a
-//!    role have none that could have failed: they may differ from each other.
+//!    else undo at once and do not try again. Failed roles and `NeedContinueAllocating` as in 2.5, but a role
+//!    has failed for one turn only (what is placed in between may be what its pods wait for), and pods without a role
+//!    have none that could have failed: they may differ from each other.
 //! 5. *Counting as ready*: pending best-effort tasks do; gated ones do not (B20), nor do those that no node could
 //!    take when allocate looked at their gang.
 //! 6. *Cluster total* is the allocatable sum of nodes that are not cordoned, and what is in use is counted on the
@@ -32,7 +33,8 @@
 //! 10. *Second chances*: a gang of several roles or pod shapes that does not fit in task order is tried with the
 //!     shapes that have the fewest possible nodes first, then with the largest shapes first.
 //! 11. *Broken gangs* (some members ready, fewer than the minimum) go before the other jobs of their queue, unless
-//!     a bind of theirs was refused; jobs go behind others by the number of their refused binds.
+//!     a bind of theirs was refused; jobs go behind others by the number of their refused binds, and after the second
+//!     one allocate leaves them alone for a while.
 //! 12. *Scores* of node affinity and taints are normalised over the nodes that pass the static filters, with
 //!    room or without (core.md 7.3).
 
@@ -102,8 +104,9 @@ impl Model {
     }
 
     /// Runs one session.
-    pub fn session(&mut self) -> Decided {
-        let mut session = session::Session::open(&self.world, &self.plugins, &self.actions);
+    pub fn session(&mut self, now_ms: i64) -> Decided {
+        self.world.see_refusals(now_ms);
+        let mut session = session::Session::open(&self.world, &self.plugins, &self.actions, now_ms);
         for action in &self.actions {
             match action.as_str() {
                 "enqueue" => enqueue::run(&mut session),

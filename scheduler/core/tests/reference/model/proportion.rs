@@ -65,10 +65,9 @@ impl Proportion {
                 }
                 Attributes {
                     open: queue.state == QueueState::Open,
-                    limits_pods: queue
-                        .capability
-                        .as_ref()
-                        .is_some_and(|capability| capability.iter().any(|(name, _)| name == "pods")),
+                    limits_pods: queue.capability.as_ref().is_some_and(|capability| {
+                        capability.iter().any(|(name, _)| name == "pods")
+                    }),
                     weight: f64::from(queue.weight.max(1)),
                     guarantee,
                     real_capability: real,
@@ -193,7 +192,9 @@ impl Session {
             self.jobs[job].tasks.iter().filter(|&&task| is_allocated(self.tasks[task].status));
         match self.jobs[job].phase {
             Inqueue => self.remaining_minimum(job),
-            Running if allocated.count() as i64 >= self.min_member(job) => self.remaining_minimum(job),
+            Running if allocated.count() as i64 >= self.min_member(job) => {
+                self.remaining_minimum(job)
+            }
             _ => Resource::default(),
         }
     }

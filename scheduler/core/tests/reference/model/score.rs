@@ -28,7 +28,8 @@ impl Session {
     /// Total score of each of the given nodes.
     pub fn scores(&self, task: usize, slots: &[usize]) -> Vec<f64> {
         let row = &self.tasks[task];
-        let nodes: Vec<&Node> = slots.iter().filter_map(|&slot| self.nodes[slot].as_ref()).collect();
+        let nodes: Vec<&Node> =
+            slots.iter().filter_map(|&slot| self.nodes[slot].as_ref()).collect();
         let mut totals = vec![0.0; slots.len()];
         if self.has("nodeorder") {
             let affinity = self.affinity_scores(task, slots);
@@ -41,7 +42,8 @@ impl Session {
                 .collect();
             let most_preferred = possible.iter().map(|node| preferred(&row.spec, node)).max();
             let most_tainted = possible.iter().map(|node| avoided(&row.spec, node)).max();
-            let (most_preferred, most_tainted) = (most_preferred.unwrap_or(0), most_tainted.unwrap_or(0));
+            let (most_preferred, most_tainted) =
+                (most_preferred.unwrap_or(0), most_tainted.unwrap_or(0));
             for (at, node) in nodes.iter().enumerate() {
                 let tainted = if most_tainted == 0 {
                     100
@@ -81,11 +83,10 @@ impl Session {
             let image = with_tag(image);
             let here = node.object.images.iter().find(|(name, _)| with_tag(name) == image);
             if let Some((_, size)) = here {
-                let having = self
-                    .nodes
-                    .iter()
-                    .flatten()
-                    .filter(|n| n.object.images.iter().any(|(name, _)| with_tag(name) == image));
+                let having =
+                    self.nodes.iter().flatten().filter(|n| {
+                        n.object.images.iter().any(|(name, _)| with_tag(name) == image)
+                    });
                 sum += (*size as f64 * (having.count() as f64 / all)) as i64;
             }
         }
@@ -139,7 +140,8 @@ fn balanced(task: &Task, node: &Node) -> i64 {
         [a, b] => ((a - b) / 2.0).abs(),
         [a, b, c] => {
             let mean = (a + b + c) / 3.0;
-            let squares = (a - mean) * (a - mean) + (b - mean) * (b - mean) + (c - mean) * (c - mean);
+            let squares =
+                (a - mean) * (a - mean) + (b - mean) * (b - mean) + (c - mean) * (c - mean);
             (squares / 3.0).sqrt()
         }
         _ => 0.0,

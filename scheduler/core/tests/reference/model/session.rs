@@ -59,7 +59,9 @@ pub struct Job {
     pub gated: Resource,
     /// Binds of its pods that were refused.
     pub bind_failures: u32,
-    /// Roles of tasks for which no node was found in this session.
+    /// After repeated refusals it is not tried yet.
+    pub backs_off: bool,
+    /// Roles of tasks for which no node was found in this turn.
     pub failed_roles: BTreeSet<String>,
 }
 
@@ -73,6 +75,8 @@ pub struct Session {
     pub queues: BTreeMap<String, QueueObject>,
     pub namespaces: BTreeMap<String, Vec<(String, String)>>,
     pub total: Resource,
+    /// Some pod has terms about other pods.
+    pub affinity_in_use: bool,
     pub plugins: Vec<String>,
     pub enqueue_runs: bool,
     pub proportion: Proportion,
@@ -87,7 +91,7 @@ pub struct Session {
 
 impl Session {
     /// Opens a session on the world.
-    pub fn open(world: &World, plugins: &[String], actions: &[String]) -> Self {
+    pub fn open(world: &World, plugins: &[String], actions: &[String], now_ms: i64) -> Self {
         let mut session = Self {
             nodes: world
                 .slots
@@ -95,7 +99,7 @@ impl Session {
                 .map(|slot| slot.as_ref().and_then(|slot| slot.node.clone()).map(Node::new))
                 .collect(),
             tasks: Vec::new(),
-            jobs: jobs(world),
+            jobs: jobs(world, now_ms),
             queues: world.queues.clone(),
             namespaces: world
                 .namespaces
@@ -103,6 +107,12 @@ impl Session {
                 .map(|(name, namespace)| (name.clone(), namespace.labels.clone()))
                 .collect(),
             total: Resource::default(),
+            affinity_in_use: world.pods.values().any(|pod| {
+                let spec = &pod.object.spec;
+                !(spec.pod_affinity.is_empty()
+                    && spec.pod_anti_affinity.is_empty()
+                    && spec.preferred_pod_affinity.is_empty())
+            }),
             plugins: plugins.to_vec(),
             enqueue_runs: actions.iter().any(|action| action == "enqueue"),
             proportion: Proportion::default(),
@@ -223,7 +233,7 @@ impl Session {
 }
 
 /// The jobs of a session: gangs whose queue exists.
-fn jobs(world: &World) -> Vec<Job> {
+fn jobs(world: &World, now_ms: i64) -> Vec<Job> {
     let global = world.priority_classes.values().filter(|class| class.global_default);
     let default_priority = global.map(|class| class.value).max().unwrap_or(0);
     let mut members: BTreeMap<ObjectKey, Vec<bool>> = BTreeMap::new();
@@ -240,6 +250,7 @@ fn jobs(world: &World) -> Vec<Job> {
         if foreign || !world.queues.contains_key(queue) {
             continue;
         }
+        let refusals = world.refusals.get(&group.key).copied().unwrap_or_default();
         let class = world.priority_classes.get(&group.priority_class);
         jobs.push(Job {
             queue: queue.to_owned(),
@@ -249,7 +260,8 @@ fn jobs(world: &World) -> Vec<Job> {
             min_resources: group.min_resources.as_ref().map(vector),
             allocated: Resource::default(),
             gated: Resource::default(),
-            bind_failures: world.bind_failures.get(&group.key).copied().unwrap_or(0),
+            bind_failures: refusals.count,
+            backs_off: refusals.count > 1 && now_ms < refusals.retry_at_ms,
             failed_roles: BTreeSet::new(),
             group: group.clone(),
         });

@@ -61,9 +61,10 @@ pub fn cap_or_zero(value: &mut Resource, limit: &Resource) {
 /// (`LessEqualWithDimensionAndResourcesName` says no).
 pub fn exceeds(wanted: &Resource, limit: &Resource, request: &Resource) -> bool {
     let scalars = request.scalars.iter().flatten().map(|(name, _)| name.as_str());
-    ["cpu", "memory"].into_iter().chain(scalars.filter(|name| *name != "pods")).any(|name| {
-        request.get(name) > 0.0 && wanted.get(name) > limit.get(name)
-    })
+    ["cpu", "memory"]
+        .into_iter()
+        .chain(scalars.filter(|name| *name != "pods"))
+        .any(|name| request.get(name) > 0.0 && wanted.get(name) > limit.get(name))
 }
 
 /// `Share`: of nothing, something is 1 and nothing is 0.

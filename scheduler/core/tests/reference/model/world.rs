@@ -30,6 +30,8 @@ pub struct Pod {
     pub node: Option<String>,
     /// Asks for nothing but a place, and no node could give one.
     pub stuck: bool,
+    /// A bind was refused and no session has seen that yet.
+    pub bind_refused: bool,
 }
 
 impl Pod {
@@ -53,6 +55,14 @@ pub struct Slot {
     pub node: Option<NodeObject>,
 }
 
+/// Binds of a gang that the API server refused since one went through.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Refusals {
+    pub count: u32,
+    /// With more than one, allocate does not try the gang before.
+    pub retry_at_ms: i64,
+}
+
 /// Every object.
 #[derive(Debug, Default)]
 pub struct World {
@@ -62,8 +72,8 @@ pub struct World {
     pub queues: BTreeMap<String, QueueObject>,
     pub priority_classes: BTreeMap<String, PriorityClassObject>,
     pub namespaces: BTreeMap<String, NamespaceObject>,
-    /// Binds that the API server refused, by gang.
-    pub bind_failures: BTreeMap<ObjectKey, u32>,
+    /// Refused binds by gang.
+    pub refusals: BTreeMap<ObjectKey, Refusals>,
 }
 
 impl World {
@@ -114,6 +124,8 @@ impl World {
                     && pod.status == Status::Binding
                 {
                     pod.status = Status::Bound;
+                    let group = pod.group();
+                    self.forgive(group);
                 }
             }
             Event::BindFailed { uid, .. } => {
@@ -122,8 +134,9 @@ impl World {
                 {
                     pod.status = Status::Pending;
                     pod.node = None;
+                    pod.bind_refused = true;
                     if let Some(group) = pod.group() {
-                        *self.bind_failures.entry(group).or_default() += 1;
+                        self.refusals.entry(group).or_default().count += 1;
                     }
                 }
             }
@@ -136,9 +149,36 @@ impl World {
         }
         self.free_slots();
         let (groups, pods) = (&self.groups, &self.pods);
-        self.bind_failures.retain(|key, _| {
+        self.refusals.retain(|key, _| {
             groups.contains_key(key) || pods.values().any(|pod| pod.group().as_ref() == Some(key))
         });
+    }
+
+    /// A bind of the gang went through: refusals that sessions have seen are forgotten.
+    fn forgive(&mut self, group: Option<ObjectKey>) {
+        let fresh = |pod: &Pod| pod.bind_refused && pod.group() == group;
+        if let Some(group) = &group
+            && !self.pods.values().any(fresh)
+            && let Some(refusals) = self.refusals.get_mut(group)
+        {
+            refusals.count = 0;
+        }
+    }
+
+    /// A session sees which binds were refused since the last one; the gangs wait, longer each time.
+    pub fn see_refusals(&mut self, now_ms: i64) {
+        for (group, refusals) in &mut self.refusals {
+            if refusals.count == 0 || !self.groups.contains_key(group) {
+                continue;
+            }
+            let seen = self.pods.values_mut().filter(|pod| {
+                let waits = pod.status == Status::Pending && pod.object.ours && !pod.object.gated;
+                waits && pod.bind_refused && pod.group().as_ref() == Some(group)
+            });
+            if seen.map(|pod| pod.bind_refused = false).count() > 0 {
+                refusals.retry_at_ms = now_ms + (1000 << refusals.count.saturating_sub(2).min(6));
+            }
+        }
     }
 
     fn set_pod(&mut self, object: PodObject) {
@@ -146,17 +186,19 @@ impl World {
         if before.is_none() && !object.ours && object.node.is_none() {
             return;
         }
-        // A bind that the watch does not show yet still holds (B11).
+        // A bind that the watch does not show yet still holds (B11), and what was bound stays bound.
         let stuck = before.is_some_and(|pod| pod.stuck);
-        let assumed = before.filter(|pod| pod.status == Status::Binding && object.node.is_none());
-        let pod = match assumed {
-            Some(pod) => Pod { status: Status::Binding, node: pod.node.clone(), stuck, object },
-            None => {
-                let status = status_of(&object);
-                let node = object.node.clone();
-                Pod { status, node, stuck, object }
+        let bind_refused = before.is_some_and(|pod| pod.bind_refused);
+        let holds = [Status::Binding, Status::Bound, Status::Running];
+        let assumed = before.filter(|pod| holds.contains(&pod.status) && object.node.is_none());
+        let (mut status, mut node) = (status_of(&object), object.node.clone());
+        if let Some(pod) = assumed {
+            node = pod.node.clone();
+            if !matches!(status, Status::Succeeded | Status::Failed) {
+                status = pod.status;
             }
-        };
+        }
+        let pod = Pod { status, node, stuck, bind_refused, object };
         if pod.occupies()
             && let Some(node) = &pod.node
         {
@@ -167,7 +209,8 @@ impl World {
 
     /// Slot of a name, the lowest free one if it has none.
     fn slot(&mut self, name: &str) -> usize {
-        let known = self.slots.iter().position(|slot| slot.as_ref().is_some_and(|s| s.name == name));
+        let known =
+            self.slots.iter().position(|slot| slot.as_ref().is_some_and(|s| s.name == name));
         if let Some(at) = known {
             return at;
         }
