@@ -335,7 +335,12 @@ fn resident_mib() -> anyhow::Result<f64> {
 
 /// Decision hash of the reference scheduler on the same workload.
 fn reference_hash(args: &BenchArgs) -> anyhow::Result<String> {
-    let mut model = reference::Model::new(&configuration(args)?);
+    let conf = configuration(args)?;
+    for action in &conf.actions {
+        let known = ["enqueue", "allocate", "backfill"].contains(&action.as_str());
+        ensure!(known, "the reference scheduler has no action {action}");
+    }
+    let mut model = reference::Model::new(&conf);
     Workload::of(args).build(&mut |event| model.apply(event));
     let mut hash = DecisionHash::default();
     loop {

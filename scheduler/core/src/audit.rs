@@ -109,9 +109,6 @@ fn totals(state: &State, findings: &mut Vec<Audit>) {
     let mut total = Ledger::default();
     let mut used = Ledger::default();
     for node in state.nodes.known() {
-        if state.nodes.identity[node as usize].unschedulable {
-            continue;
-        }
         for dim in 0..state.dims.len() as u16 {
             total.add(dim, i128::from(state.nodes.allocatable(node, dim)));
         }

@@ -130,8 +130,7 @@ impl State {
             || *before.labels != node.labels
             || *before.taints != node.taints
             || *before.images != node.images;
-        let counted = before.known && !before.unschedulable;
-        if counted {
+        if before.known {
             self.count_total(id, -1);
         }
         let mut amounts = vec![0; self.dims.len()];
@@ -143,10 +142,8 @@ impl State {
         for (dim, amount) in amounts.into_iter().enumerate() {
             self.nodes.set_allocatable(id, dim as u16, amount);
         }
-        if !node.unschedulable {
-            self.nodes.identity[id as usize].known = true;
-            self.count_total(id, 1);
-        }
+        self.nodes.identity[id as usize].known = true;
+        self.count_total(id, 1);
         if changed {
             self.nodes.identity[id as usize] = NodeIdentity {
                 name: before.name.clone(),
@@ -166,7 +163,7 @@ impl State {
         self.released();
     }
 
-    /// A cordoned node is no capacity that queues could share (scenario cordoned-node-is-no-capacity).
+    /// Adds a node to the cluster's total, or takes it out. Cordoned nodes count, as in Volcano.
     fn count_total(&mut self, id: NodeId, sign: i64) {
         for dim in 0..self.dims.len() as u16 {
             let amount = self.nodes.allocatable(id, dim);
@@ -179,7 +176,7 @@ impl State {
     fn remove_node(&mut self, name: &str) {
         let Some(id) = self.nodes.get(name) else { return };
         let before = self.nodes.identity[id as usize].clone();
-        if before.known && !before.unschedulable {
+        if before.known {
             self.count_total(id, -1);
         }
         self.nodes.identity[id as usize] =

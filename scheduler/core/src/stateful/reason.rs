@@ -41,7 +41,9 @@ impl StatefulReason {
     /// How final it is. Evicting pods frees ports and domains, but brings neither a pod to be near nor a label.
     pub fn code(self) -> RejectionCode {
         match self {
-            Self::Affinity | Self::SpreadMissingLabel => RejectionCode::UnschedulableAndUnresolvable,
+            Self::Affinity | Self::SpreadMissingLabel => {
+                RejectionCode::UnschedulableAndUnresolvable
+            }
             Self::Ports | Self::AntiAffinity | Self::ExistingAntiAffinity | Self::Spread => {
                 RejectionCode::Unschedulable
             }
@@ -66,7 +68,11 @@ mod tests {
             (Ports, false, "node(s) didn't have free ports for the requested pod ports"),
             (Affinity, true, "node(s) didn't match pod affinity rules"),
             (AntiAffinity, false, "node(s) didn't match pod anti-affinity rules"),
-            (ExistingAntiAffinity, false, "node(s) didn't satisfy existing pods anti-affinity rules"),
+            (
+                ExistingAntiAffinity,
+                false,
+                "node(s) didn't satisfy existing pods anti-affinity rules",
+            ),
             (
                 SpreadMissingLabel,
                 true,
