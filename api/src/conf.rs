@@ -142,7 +142,8 @@ impl SchedulerConf {
 
     /// What is odd but legal: the hierarchy conflict spread over tiers (B31).
     pub fn warnings(&self) -> Vec<String> {
-        let all = Tier { plugins: self.tiers.iter().flat_map(|tier| tier.plugins.clone()).collect() };
+        let all =
+            Tier { plugins: self.tiers.iter().flat_map(|tier| tier.plugins.clone()).collect() };
         if all.has_hierarchy_conflict() {
             vec![ConfError::HierarchyConflict.to_string()]
         } else {
@@ -158,7 +159,8 @@ impl SchedulerConf {
 
 impl Tier {
     fn has_hierarchy_conflict(&self) -> bool {
-        let hierarchical = self.plugins.iter().any(|p| p.name == "drf" && p.enabled(Flag::Hierarchy));
+        let hierarchical =
+            self.plugins.iter().any(|p| p.name == "drf" && p.enabled(Flag::Hierarchy));
         hierarchical && self.plugins.iter().any(|p| p.name == "proportion")
     }
 }
@@ -220,7 +222,8 @@ fn tiers(value: Option<&Value>, unset_is_off: bool) -> Result<Vec<Tier>, ConfErr
         let path = format!("tiers[{t}]");
         let map = tier.as_object().ok_or_else(|| wrong(path.as_str(), "a mapping"))?;
         let mut plugins = Vec::new();
-        for (p, plugin) in list(map.get("plugins"), &format!("{path}.plugins"))?.iter().enumerate() {
+        for (p, plugin) in list(map.get("plugins"), &format!("{path}.plugins"))?.iter().enumerate()
+        {
             let path = format!("{path}.plugins[{p}]");
             let map = plugin.as_object().ok_or_else(|| wrong(path.as_str(), "a mapping"))?;
             let mut flags = BTreeMap::new();

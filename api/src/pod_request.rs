@@ -137,7 +137,9 @@ impl PodRequest<'_> {
         sum.add_list(&self.overhead);
         for (name, quantity) in &self.overhead {
             match *name {
-                "cpu" => sum.nonzero[0] = sum.nonzero[0].saturating_add(quantity.milli_value().max(0)),
+                "cpu" => {
+                    sum.nonzero[0] = sum.nonzero[0].saturating_add(quantity.milli_value().max(0))
+                }
                 "memory" => sum.nonzero[1] = sum.nonzero[1].saturating_add(quantity.value().max(0)),
                 _ => {}
             }

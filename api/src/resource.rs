@@ -33,7 +33,10 @@ pub fn kind(name: &str) -> ResourceKind {
         _ if name.starts_with("hugepages-") || name.starts_with("attachable-volumes-") => {
             ResourceKind::Scalar
         }
-        _ if name.split_once('/').is_some_and(|(domain, rest)| !domain.is_empty() && !rest.is_empty()) => {
+        _ if name
+            .split_once('/')
+            .is_some_and(|(domain, rest)| !domain.is_empty() && !rest.is_empty()) =>
+        {
             ResourceKind::Scalar
         }
         _ => ResourceKind::Dropped,

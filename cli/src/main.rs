@@ -33,7 +33,8 @@ fn main() -> ExitCode {
         Command::Bench(args) => command::bench::run(args),
     };
     result.unwrap_or_else(|error| {
-        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("error: {error:#}\n"));
+        let _ =
+            std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("error: {error:#}\n"));
         ExitCode::from(2)
     })
 }

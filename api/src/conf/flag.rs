@@ -81,8 +81,11 @@ pub(super) fn yaml_bool(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(on) => Some(*on),
         Value::String(text) => match text.as_str() {
-            "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "true" | "True" | "TRUE" => Some(true),
-            "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" | "false" | "False" | "FALSE" => Some(false),
+            "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "true" | "True" | "TRUE" => {
+                Some(true)
+            }
+            "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" | "false" | "False"
+            | "FALSE" => Some(false),
             _ => None,
         },
         _ => None,

@@ -35,8 +35,12 @@ fn switches_default_to_on_except_two_and_keep_their_odd_spellings() {
     let conf = parse("actions: allocate\ntiers: [{plugins: [{name: a, enabledVictim: off, enabledOverused: no, EnabledClusterOrder: yes, enableHierarchy: true}, {name: b}]}]").unwrap();
     let [a, b] = &conf.tiers[0].plugins[..] else { panic!("two plugins") };
     assert!(!a.enabled(Flag::Victim) && !a.enabled(Flag::Overused));
-    assert!(a.enabled(Flag::ClusterOrder) && a.enabled(Flag::Hierarchy) && a.enabled(Flag::JobOrder));
-    assert!(b.enabled(Flag::Victim) && !b.enabled(Flag::ClusterOrder) && !b.enabled(Flag::Hierarchy));
+    assert!(
+        a.enabled(Flag::ClusterOrder) && a.enabled(Flag::Hierarchy) && a.enabled(Flag::JobOrder)
+    );
+    assert!(
+        b.enabled(Flag::Victim) && !b.enabled(Flag::ClusterOrder) && !b.enabled(Flag::Hierarchy)
+    );
 }
 
 #[test]
@@ -68,8 +72,14 @@ fn parts_of_the_wrong_type_are_named() {
         ("- allocate", "the configuration must be a mapping"),
         ("actions: [allocate]", "actions must be a comma-separated text"),
         ("actions: allocate\ntiers: 3", "tiers must be a list"),
-        ("actions: allocate\ntiers: [{plugins: [{name: gang, enableJobOrder: 3}]}]", "tiers[0].plugins[0].enableJobOrder must be true or false"),
-        ("actions: allocate\ntiers: [{plugins: [{name: gang, arguments: x}]}]", "tiers[0].plugins[0].arguments must be a mapping"),
+        (
+            "actions: allocate\ntiers: [{plugins: [{name: gang, enableJobOrder: 3}]}]",
+            "tiers[0].plugins[0].enableJobOrder must be true or false",
+        ),
+        (
+            "actions: allocate\ntiers: [{plugins: [{name: gang, arguments: x}]}]",
+            "tiers[0].plugins[0].arguments must be a mapping",
+        ),
     ];
     for (text, message) in cases {
         assert_eq!(parse(text).unwrap_err().to_string(), message);

@@ -70,7 +70,9 @@ impl Resource {
         if self.memory >= EPSILON {
             names.push("memory");
         }
-        names.extend(self.scalar_iter().filter(|(_, amount)| *amount >= EPSILON).map(|(name, _)| name));
+        names.extend(
+            self.scalar_iter().filter(|(_, amount)| *amount >= EPSILON).map(|(name, _)| name),
+        );
         names
     }
 
@@ -111,7 +113,8 @@ impl Resource {
         self.milli_cpu = self.milli_cpu.max(other.milli_cpu);
         self.memory = self.memory.max(other.memory);
         for (name, amount) in other.scalar_iter() {
-            let mine = self.scalars.get_or_insert_default().entry(name.to_owned()).or_insert(amount);
+            let mine =
+                self.scalars.get_or_insert_default().entry(name.to_owned()).or_insert(amount);
             *mine = mine.max(amount);
         }
         self
@@ -205,8 +208,9 @@ mod tests {
         Resource {
             milli_cpu: cpu,
             memory,
-            scalars: (!scalars.is_empty())
-                .then(|| scalars.iter().map(|(name, amount)| ((*name).to_owned(), *amount)).collect()),
+            scalars: (!scalars.is_empty()).then(|| {
+                scalars.iter().map(|(name, amount)| ((*name).to_owned(), *amount)).collect()
+            }),
             max_tasks: 0,
         }
     }
@@ -232,7 +236,10 @@ mod tests {
     fn only_requested_names_can_exceed_and_pods_never_do() {
         let used = vector(10.0, 10.0, &[("pods", 9.0), ("gpu/x", 3.0)]);
         let limit = vector(5.0, 20.0, &[("pods", 1.0)]);
-        assert_eq!(used.exceeding(&limit, &vector(1.0, 0.0, &[("pods", 1.0), ("gpu/x", 1.0)])), ["cpu", "gpu/x"]);
+        assert_eq!(
+            used.exceeding(&limit, &vector(1.0, 0.0, &[("pods", 1.0), ("gpu/x", 1.0)])),
+            ["cpu", "gpu/x"]
+        );
         assert!(used.exceeding(&limit, &vector(0.0, 1.0, &[("pods", 1.0)])).is_empty());
     }
 }

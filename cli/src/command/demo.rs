@@ -95,7 +95,10 @@ async fn demo(args: DemoArgs) -> anyhow::Result<ExitCode> {
 
     let quiet = args.output == Output::Json;
     if !quiet {
-        view::line(&format!("kubectl --kubeconfig {} get pods,podgroups,queues -A", kubeconfig.display()));
+        view::line(&format!(
+            "kubectl --kubeconfig {} get pods,podgroups,queues -A",
+            kubeconfig.display()
+        ));
     }
     let outcome = watch(&server, args.until_done, quiet).await;
     shutdown.cancel();

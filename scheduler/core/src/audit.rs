@@ -46,7 +46,8 @@ fn nodes(state: &State, findings: &mut Vec<Audit>) {
         if state.nodes.tasks[node] != chained[node]
             || state.tasks_on(node as NodeId).count() as u32 != chained[node]
         {
-            findings.push(Audit(format!("node {name}: its chain of pods differs from the pods on it")));
+            findings
+                .push(Audit(format!("node {name}: its chain of pods differs from the pods on it")));
         }
         for dim in 0..dims {
             let column = &state.nodes.columns[dim];
@@ -109,6 +110,9 @@ fn totals(state: &State, findings: &mut Vec<Audit>) {
     let mut total = Ledger::default();
     let mut used = Ledger::default();
     for node in state.nodes.known() {
+        if state.nodes.identity[node as usize].unschedulable {
+            continue;
+        }
         for dim in 0..state.dims.len() as u16 {
             total.add(dim, i128::from(state.nodes.allocatable(node, dim)));
         }
@@ -119,7 +123,8 @@ fn totals(state: &State, findings: &mut Vec<Audit>) {
             used.add_request(&state.classes.list[task.class as usize].request, 1);
             releasing += u32::from(task.status == Status::Releasing);
         }
-        if task.job != NO_JOB && state.jobs[task.job as usize].tasks.get(task.at as usize).is_none() {
+        if task.job != NO_JOB && state.jobs[task.job as usize].tasks.get(task.at as usize).is_none()
+        {
             findings.push(Audit(format!("pod {}: not in the list of its job", task.pod.name)));
         }
     }

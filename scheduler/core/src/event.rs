@@ -192,7 +192,6 @@ pub struct PodObject {
     pub spec: Arc<PodSpec>,
 }
 
-
 impl Default for ObjectKey {
     fn default() -> Self {
         Self { namespace: "default".to_owned(), name: String::new() }

@@ -150,7 +150,8 @@ impl Pipeline {
     /// Key that orders queues, without the tie-break.
     pub fn queue_order(&self, state: &State, queue: QueueId) -> OrderKey {
         let mut key = OrderKey::default();
-        self.with(Hooks::QUEUE_ORDER).for_each(|slot| slot.plugin.queue_order(state, queue, &mut key));
+        self.with(Hooks::QUEUE_ORDER)
+            .for_each(|slot| slot.plugin.queue_order(state, queue, &mut key));
         key
     }
 
@@ -179,7 +180,8 @@ impl Pipeline {
 
     /// Why a queue may take no more of a class.
     pub fn limit_reached(&self, state: &State, queue: QueueId, class: ClassId) -> Option<String> {
-        self.with(Hooks::ALLOCATABLE).find_map(|slot| slot.plugin.limit_reached(state, queue, class))
+        self.with(Hooks::ALLOCATABLE)
+            .find_map(|slot| slot.plugin.limit_reached(state, queue, class))
     }
 
     /// The first objection to a job; never gated.
@@ -194,7 +196,10 @@ impl Pipeline {
 
     /// Tier by tier: a reject ends it, a permit ends it after its tier; nobody's opinion is yes.
     pub fn job_pipelined(&self, state: &State, job: JobId) -> bool {
-        vote(self.with(Hooks::JOB_PIPELINED).map(|slot| (slot.tier, slot.plugin.job_pipelined(state, job))))
+        vote(
+            self.with(Hooks::JOB_PIPELINED)
+                .map(|slot| (slot.tier, slot.plugin.job_pipelined(state, job))),
+        )
     }
 
     /// All plugins of the first tier that has any; nobody's opinion is no.

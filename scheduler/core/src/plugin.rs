@@ -237,7 +237,13 @@ pub trait Plugin: Send + std::fmt::Debug {
     }
 
     /// Keeps the tasks that may be victims; `Abstain` when it does not care.
-    fn victims(&self, state: &State, why: EvictFor, preemptor: TaskId, keep: &mut Vec<TaskId>) -> Vote {
+    fn victims(
+        &self,
+        state: &State,
+        why: EvictFor,
+        preemptor: TaskId,
+        keep: &mut Vec<TaskId>,
+    ) -> Vote {
         Vote::Abstain
     }
 

@@ -4,9 +4,9 @@
 use std::cmp::Ordering;
 
 use crate::event::ObjectKey;
+use crate::index::block_max::fill_fixed;
 use crate::index::kernel::{BlockResult, Question, Room, evaluate};
 use crate::index::score::ClassHot;
-use crate::index::block_max::fill_fixed;
 use crate::scheduler::Core;
 use crate::state::classes::NO_KEY;
 use crate::state::nodes::LANES;

@@ -24,7 +24,8 @@ pub const PLUGINS: &[(&str, fn() -> Box<dyn Plugin>)] = &[
 ];
 
 /// Actions of Volcano that later work brings. A configuration may name them; they are skipped with a warning.
-pub const LATER_ACTIONS: [&str; 5] = ["preempt", "reclaim", "shuffle", "gangpreempt", "gangreclaim"];
+pub const LATER_ACTIONS: [&str; 5] =
+    ["preempt", "reclaim", "shuffle", "gangpreempt", "gangreclaim"];
 
 /// Names that `actions` may hold: those of the list, then [`LATER_ACTIONS`].
 pub fn action_names() -> &'static [&'static str] {

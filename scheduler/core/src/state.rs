@@ -100,6 +100,18 @@ impl State {
         role.checked_sub(1).and_then(|at| self.role_names.get(at as usize)).map_or("", |name| name)
     }
 
+    /// What is in use on the nodes that [`State::total`] counts: known and not cordoned.
+    pub fn used_on_open_nodes(&self, dim: resource::Dim) -> f64 {
+        let Some(column) = self.nodes.columns.get(dim as usize) else { return 0.0 };
+        self.nodes
+            .identity
+            .iter()
+            .zip(&column.used)
+            .filter(|(node, _)| node.known && !node.unschedulable)
+            .map(|(_, used)| used)
+            .sum()
+    }
+
     /// Marks a job for the next session.
     pub fn touch_job(&mut self, job: JobId) {
         let row = &mut self.jobs[job as usize];
@@ -178,7 +190,8 @@ impl State {
         }
         let class = &self.classes.list[row.class as usize];
         let job = &mut self.jobs[row.job as usize];
-        let best_effort = row.status == Status::Pending && class.best_effort && !row.gated && !row.stuck;
+        let best_effort =
+            row.status == Status::Pending && class.best_effort && !row.gated && !row.stuck;
         let role = job.role_mut(row.role);
         if sign > 0 {
             role.counts.enter(row.status);

@@ -10,7 +10,8 @@ pub(super) const TEAMS: [(&str, i32); 3] = [("vision", 3), ("speech", 2), ("sear
 const GANGS: usize = 4;
 
 fn create(server: &ApiServer, object: Value) -> anyhow::Result<()> {
-    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name =
+        object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
     server.create_value(object).map(drop).with_context(|| format!("creating {name}"))
 }
 
@@ -20,10 +21,16 @@ pub(super) fn cluster(server: &ApiServer, nodes: usize) -> anyhow::Result<()> {
         create(server, serde_json::to_value(definition)?)?;
     }
     for namespace in ["volcano-system"] {
-        create(server, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))?;
+        create(
+            server,
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+        )?;
     }
     for (team, weight) in TEAMS {
-        create(server, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team}}))?;
+        create(
+            server,
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team}}),
+        )?;
         create(
             server,
             json!({

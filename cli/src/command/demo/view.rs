@@ -63,7 +63,8 @@ impl Snapshot {
             let namespace = text(&group, "/metadata/namespace").to_owned();
             let Some(team) = teams.get_mut(&namespace) else { continue };
             team.gangs += 1;
-            let min = group.pointer("/spec/minMember").and_then(Value::as_u64).unwrap_or(0) as usize;
+            let min =
+                group.pointer("/spec/minMember").and_then(Value::as_u64).unwrap_or(0) as usize;
             let name = text(&group, "/metadata/name").to_owned();
             let bound = bound_by_gang.get(&(namespace, name)).copied().unwrap_or(0);
             team.whole += usize::from(bound >= min);
@@ -100,7 +101,9 @@ impl Snapshot {
         }
         let mut gpus: BTreeMap<String, usize> = BTreeMap::new();
         for pod in server.list_values("pods") {
-            if text(&pod, "/status/phase") != "Succeeded" && !text(&pod, "/spec/nodeName").is_empty() {
+            if text(&pod, "/status/phase") != "Succeeded"
+                && !text(&pod, "/spec/nodeName").is_empty()
+            {
                 *gpus.entry(text(&pod, "/spec/nodeName").to_owned()).or_default() += 1;
             }
         }
@@ -109,7 +112,10 @@ impl Snapshot {
         }
         for (name, team) in &self.teams {
             if self.done() && team.whole != team.gangs {
-                findings.push(format!("I3: team {name} has {} whole gangs of {}", team.whole, team.gangs));
+                findings.push(format!(
+                    "I3: team {name} has {} whole gangs of {}",
+                    team.whole, team.gangs
+                ));
             }
         }
         findings
@@ -133,7 +139,15 @@ impl Snapshot {
 
 fn table(snapshot: &Snapshot) -> Table {
     let mut table = Table::new();
-    table.set_header(["team", "weight", "gangs whole", "running", "waiting", "done", "why it waits"]);
+    table.set_header([
+        "team",
+        "weight",
+        "gangs whole",
+        "running",
+        "waiting",
+        "done",
+        "why it waits",
+    ]);
     for (name, weight) in TEAMS {
         let team = snapshot.teams.get(name).cloned().unwrap_or_default();
         let why: String = team.why.chars().take(60).collect();
@@ -180,7 +194,12 @@ impl Screen {
                 .teams
                 .iter()
                 .map(|(name, team)| {
-                    format!("{name}: {} running, {} waiting, {} done", team.running, team.pods - team.bound, team.done)
+                    format!(
+                        "{name}: {} running, {} waiting, {} done",
+                        team.running,
+                        team.pods - team.bound,
+                        team.done
+                    )
                 })
                 .collect();
             line(&parts.join("; "));

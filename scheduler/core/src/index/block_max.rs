@@ -81,7 +81,13 @@ impl ClassIndex {
     }
 
     /// Evaluates one block again, after a placement on it.
-    pub fn refresh_block(&mut self, nodes: &Nodes, key: &StaticKey, backend: Backend, block: usize) {
+    pub fn refresh_block(
+        &mut self,
+        nodes: &Nodes,
+        key: &StaticKey,
+        backend: Backend,
+        block: usize,
+    ) {
         let mut out = BlockResult::default();
         let mut fixed = [key.constant.unwrap_or(0.0); LANES];
         self.evaluate(nodes, key, backend, block, &mut fixed, &mut out);
@@ -177,7 +183,9 @@ pub fn summary(out: &BlockResult) -> (f64, u8, u32) {
     }
     let best = top.into_iter().fold(NONE, |a, b| if b > a { b } else { a });
     let lane = if planted(Bug::TieByHash) {
-        (0..LANES).filter(|&lane| fitting[lane] == best).max_by_key(|lane| lane.wrapping_mul(0x9E37) % 61)
+        (0..LANES)
+            .filter(|&lane| fitting[lane] == best)
+            .max_by_key(|lane| lane.wrapping_mul(0x9E37) % 61)
     } else {
         fitting.iter().position(|&score| score == best)
     };

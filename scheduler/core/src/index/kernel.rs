@@ -187,7 +187,8 @@ fn score(class: &ClassHot, nodes: &Nodes, block: usize, fixed: &Lane, out: &mut 
                 let alloc = alloc[r][lane];
                 let request = requested[r][lane] + class.nonzero[r];
                 let has = alloc > 0.0;
-                let left = if request > alloc { 0.0 } else { ((alloc - request) * 100.0 / alloc).floor() };
+                let left =
+                    if request > alloc { 0.0 } else { ((alloc - request) * 100.0 / alloc).floor() };
                 let full = (smaller(request, alloc) * 100.0 / alloc).floor();
                 least += if has { left } else { 0.0 };
                 most += if has { full } else { 0.0 };
@@ -203,14 +204,20 @@ fn score(class: &ClassHot, nodes: &Nodes, block: usize, fixed: &Lane, out: &mut 
         let promised = [lanes(&cpu.pipelined, block), lanes(&memory.pipelined, block)];
         let scalar = class.balanced_scalar.map(|(dim, request)| {
             let column = &nodes.columns[dim as usize];
-            (lanes(&column.alloc, block), lanes(&column.used, block), lanes(&column.pipelined, block), request)
+            (
+                lanes(&column.alloc, block),
+                lanes(&column.used, block),
+                lanes(&column.pipelined, block),
+                request,
+            )
         });
         for lane in 0..LANES {
             let mut f = [0.0; 3];
             let mut has = [0.0; 3];
             for r in 0..2 {
                 let alloc = alloc[r][lane];
-                let share = smaller((used[r][lane] + promised[r][lane] + class.plain[r]) / alloc, 1.0);
+                let share =
+                    smaller((used[r][lane] + promised[r][lane] + class.plain[r]) / alloc, 1.0);
                 has[r] = if alloc > 0.0 { 1.0 } else { 0.0 };
                 f[r] = if alloc > 0.0 { share } else { 0.0 };
             }
@@ -232,13 +239,23 @@ fn score(class: &ClassHot, nodes: &Nodes, block: usize, fixed: &Lane, out: &mut 
 fn deviation(f: [f64; 3], has: [f64; 3]) -> f64 {
     let count = has[0] + has[1] + has[2];
     let mean = (f[0] + f[1] + f[2]) / 3.0;
-    let square = [(f[0] - mean) * (f[0] - mean), (f[1] - mean) * (f[1] - mean), (f[2] - mean) * (f[2] - mean)];
+    let square = [
+        (f[0] - mean) * (f[0] - mean),
+        (f[1] - mean) * (f[1] - mean),
+        (f[2] - mean) * (f[2] - mean),
+    ];
     let three = ((square[0] + square[1] + square[2]) / 3.0).sqrt();
     // With two fractions the third one is absent: the pair is found by what is missing.
     let first = if has[0] > 0.0 { f[0] } else { f[1] };
     let second = if has[2] > 0.0 { f[2] } else { f[1] };
     let two = ((first - second) / 2.0).abs();
-    if count > 2.0 { three } else if count > 1.0 { two } else { 0.0 }
+    if count > 2.0 {
+        three
+    } else if count > 1.0 {
+        two
+    } else {
+        0.0
+    }
 }
 
 #[inline(always)]

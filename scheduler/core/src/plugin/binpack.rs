@@ -20,9 +20,7 @@ pub struct Binpack {
 
 impl Default for Binpack {
     fn default() -> Self {
-        Self {
-            config: BinpackConfig { weight: 1.0, cpu: 1.0, memory: 1.0, resources: Vec::new() },
-        }
+        Self { config: BinpackConfig { weight: 1.0, cpu: 1.0, memory: 1.0, resources: Vec::new() } }
     }
 }
 

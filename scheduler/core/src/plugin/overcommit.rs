@@ -10,7 +10,7 @@ use tephra_api::conf::Arguments;
 
 use super::{Admission, Hooks, Plugin, Vote};
 use crate::state::jobs::JobId;
-use crate::state::resource::{Vector, PODS};
+use crate::state::resource::{PODS, Vector};
 use crate::state::{State, add, remaining_minimum};
 
 const DEFAULT_FACTOR: f64 = 1.2;
@@ -37,7 +37,9 @@ impl Plugin for Overcommit {
     fn configure(&mut self, arguments: &Arguments, warnings: &mut Vec<String>) {
         if let Some(factor) = arguments.float("overcommit-factor", warnings) {
             if factor < 1.0 || !factor.is_finite() {
-                warnings.push(format!("overcommit-factor {factor} is below 1: {DEFAULT_FACTOR} is used"));
+                warnings.push(format!(
+                    "overcommit-factor {factor} is below 1: {DEFAULT_FACTOR} is used"
+                ));
             } else {
                 self.factor = factor;
             }
@@ -47,7 +49,7 @@ impl Plugin for Overcommit {
     fn open(&mut self, state: &State) {
         self.idle = Vector::default();
         for (dim, amount) in state.total.iter() {
-            let idle = amount as f64 * self.factor - state.used.get(dim) as f64;
+            let idle = amount as f64 * self.factor - state.used_on_open_nodes(dim);
             self.idle.set(dim, idle);
         }
         self.inqueue = Vector::default();
@@ -58,7 +60,8 @@ impl Plugin for Overcommit {
     }
 
     fn job_enqueueable(&mut self, state: &State, job: JobId) -> Admission {
-        let Some(min) = state.jobs[job as usize].group.as_ref().and_then(|g| g.min_resources.as_ref())
+        let Some(min) =
+            state.jobs[job as usize].group.as_ref().and_then(|g| g.min_resources.as_ref())
         else {
             return Admission::of(Vote::Permit);
         };

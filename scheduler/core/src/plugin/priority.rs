@@ -29,7 +29,13 @@ impl Plugin for Priority {
         key.push(-i64::from(state.tasks[task].priority));
     }
 
-    fn victims(&self, state: &State, why: EvictFor, preemptor: TaskId, keep: &mut Vec<TaskId>) -> Vote {
+    fn victims(
+        &self,
+        state: &State,
+        why: EvictFor,
+        preemptor: TaskId,
+        keep: &mut Vec<TaskId>,
+    ) -> Vote {
         if why == EvictFor::GangReclaim {
             return Vote::Permit;
         }

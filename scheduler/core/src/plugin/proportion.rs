@@ -3,9 +3,9 @@
 //!
 //! Differences from Volcano: queues without jobs have a share too; a weight of 0 counts as 1.
 
-use crate::plugin::{Admission, Delta, Hooks, OrderKey, Plugin, Vote};
 use crate::event::QueueState;
 use crate::planted::{Bug, planted};
+use crate::plugin::{Admission, Delta, Hooks, OrderKey, Plugin, Vote};
 use crate::state::State;
 use crate::state::classes::ClassId;
 use crate::state::jobs::JobId;
@@ -41,7 +41,12 @@ fn at_least(dims: &mut Vec<Dim>, vector: &Vector) {
 
 /// Volcano's `real capability`: what no other queue is guaranteed, plus the own guarantee, capped by
 /// `spec.capability`; a dimension that the capability does not name is not capped.
-fn real_capability(total: &Vector, guaranteed: &Vector, own: &Vector, cap: Option<&Vector>) -> Vector {
+fn real_capability(
+    total: &Vector,
+    guaranteed: &Vector,
+    own: &Vector,
+    cap: Option<&Vector>,
+) -> Vector {
     let mut real = Vector::default();
     let mut dims: Vec<Dim> = vec![CPU, MEMORY];
     at_least(&mut dims, total);
@@ -135,7 +140,9 @@ impl Proportion {
                     attributes.deserved.set(dim, amount);
                     given.set(dim, given.get(dim) + amount - old.get(dim));
                 }
-                let satisfied = requests[at].dims().all(|dim| le(requests[at].get(dim), attributes.deserved.get(dim)));
+                let satisfied = requests[at]
+                    .dims()
+                    .all(|dim| le(requests[at].get(dim), attributes.deserved.get(dim)));
                 met[at] = satisfied || same(&attributes.deserved, &old);
             }
             for dim in given.dims() {
@@ -274,7 +281,8 @@ impl Plugin for Proportion {
                 return false;
             }
             let queue = state.jobs[row.job as usize].queue as usize;
-            let left = allocated[queue].get_or_insert_with(|| state.queues[queue].allocated.clone());
+            let left =
+                allocated[queue].get_or_insert_with(|| state.queues[queue].allocated.clone());
             let deserved = &self.queues[queue].deserved;
             let within = left.iter().all(|(dim, amount)| le(amount as f64, deserved.get(dim)));
             if !within {
@@ -289,7 +297,10 @@ impl Plugin for Proportion {
         let row = &state.jobs[job as usize];
         let queue = &state.queues[row.queue as usize];
         if queue.state != QueueState::Open {
-            return Admission { vote: Vote::Reject, message: format!("queue {} is not open", queue.name) };
+            return Admission {
+                vote: Vote::Reject,
+                message: format!("queue {} is not open", queue.name),
+            };
         }
         let Some(min) = row.group.as_ref().and_then(|group| group.min_resources.as_ref()) else {
             return Admission::of(Vote::Permit);
@@ -299,8 +310,9 @@ impl Plugin for Proportion {
             .dims()
             .filter(|&dim| dim != PODS && min.get(dim) > 0.0)
             .filter(|&dim| {
-                let wanted = min.get(dim) + queue.allocated.get(dim) as f64 + queue.inqueue.get(dim)
-                    - queue.elastic.get(dim);
+                let wanted =
+                    min.get(dim) + queue.allocated.get(dim) as f64 + queue.inqueue.get(dim)
+                        - queue.elastic.get(dim);
                 wanted > real.get(dim)
             })
             .map(|dim| format!("insufficient {}", state.dims.name(dim)))

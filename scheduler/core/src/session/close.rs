@@ -36,7 +36,10 @@ impl Session<'_> {
         if self.pipeline.gang && !row.tasks.is_empty() {
             if row.is_ready() && row.roles_ready() {
                 if !has(&group.status, reasons::SCHEDULED) {
-                    set(&mut status, self.condition(reasons::SCHEDULED, reasons::TASKS_READY, String::new()));
+                    set(
+                        &mut status,
+                        self.condition(reasons::SCHEDULED, reasons::TASKS_READY, String::new()),
+                    );
                 }
             } else if row.counts.of(Status::Pending) > 0 || row.counts.ready() > 0 {
                 unschedulable = self.obstacle(job, words);
@@ -49,11 +52,12 @@ impl Session<'_> {
         let uid = group.uid.to_string();
         if let Some((reason, message)) = &unschedulable {
             let condition = self.condition(reasons::UNSCHEDULABLE, reason, message.clone());
-            let same = group
-                .status
-                .conditions
-                .iter()
-                .any(|old| old.kind == condition.kind && old.status && old.reason == condition.reason && old.message == condition.message);
+            let same = group.status.conditions.iter().any(|old| {
+                old.kind == condition.kind
+                    && old.status
+                    && old.reason == condition.reason
+                    && old.message == condition.message
+            });
             if !same {
                 set(&mut status, condition);
                 self.notices.push(Notice {
@@ -77,7 +81,8 @@ impl Session<'_> {
         let row = &self.state.jobs[job as usize];
         let Some(group) = &row.group else { return };
         if status != group.status {
-            let became_ready = !has(&group.status, reasons::SCHEDULED) && has(&status, reasons::SCHEDULED);
+            let became_ready =
+                !has(&group.status, reasons::SCHEDULED) && has(&status, reasons::SCHEDULED);
             if became_ready {
                 self.notices.push(Notice {
                     kind: NoticeKind::PodGroup,
@@ -166,10 +171,16 @@ impl Session<'_> {
         let queue = &self.state.queues[self.state.jobs[job as usize].queue as usize].name;
         match self.refusals.get(&job) {
             Some(Refusal::NoQueue) => {
-                return Some((reasons::QUEUE_NOT_FOUND, format!("queue \"{queue}\" does not exist")));
+                return Some((
+                    reasons::QUEUE_NOT_FOUND,
+                    format!("queue \"{queue}\" does not exist"),
+                ));
             }
             Some(Refusal::QueueClosed) => {
-                return Some((reasons::QUEUE_CLOSED, format!("queue \"{queue}\" is not open: it is closed or closing")));
+                return Some((
+                    reasons::QUEUE_CLOSED,
+                    format!("queue \"{queue}\" is not open: it is closed or closing"),
+                ));
             }
             _ => {}
         }
@@ -177,7 +188,10 @@ impl Session<'_> {
         if let Some(told) = &row.told_rejection
             && row.is_pending()
         {
-            return Some((reasons::NOT_ENOUGH_RESOURCES, format!("not admitted: {told} (queue {queue})")));
+            return Some((
+                reasons::NOT_ENOUGH_RESOURCES,
+                format!("not admitted: {told} (queue {queue})"),
+            ));
         }
         if let Err(invalid) = self.pipeline.job_valid(self.state, job) {
             return Some((invalid.reason, invalid.message));
@@ -208,7 +222,12 @@ impl Session<'_> {
         let Some(refusal) = self.refusals.get(&job).cloned() else {
             return;
         };
-        if self.pipeline.job_ready(self.state, job) && !matches!(refusal, Refusal::Room { .. } | Refusal::Queue { .. } | Refusal::Held { .. }) {
+        if self.pipeline.job_ready(self.state, job)
+            && !matches!(
+                refusal,
+                Refusal::Room { .. } | Refusal::Queue { .. } | Refusal::Held { .. }
+            )
+        {
             return;
         }
         let queue = self.state.queues[self.state.jobs[job as usize].queue as usize].name.clone();
@@ -216,8 +235,12 @@ impl Session<'_> {
             Refusal::Room { task, .. } => (reasons::UNSCHEDULABLE, self.node_reasons(task, words)),
             Refusal::Queue { message, .. } => (reasons::QUEUE_LIMITED, message),
             Refusal::Held { message, .. } => (reasons::UNSUPPORTED, message),
-            Refusal::NoQueue => (reasons::QUEUE_LIMITED, format!("queue \"{queue}\" does not exist")),
-            Refusal::QueueClosed => (reasons::QUEUE_LIMITED, format!("queue \"{queue}\" is not open")),
+            Refusal::NoQueue => {
+                (reasons::QUEUE_LIMITED, format!("queue \"{queue}\" does not exist"))
+            }
+            Refusal::QueueClosed => {
+                (reasons::QUEUE_LIMITED, format!("queue \"{queue}\" is not open"))
+            }
             Refusal::Pipelined => (
                 reasons::UNSCHEDULABLE,
                 "waits for room that is being freed, once minAvailable is satisfied".to_owned(),

@@ -63,8 +63,11 @@ impl Heaps {
 
     /// Takes all jobs of a queue out.
     pub fn drop_jobs(&mut self, queue: QueueId) -> Vec<JobId> {
-        let mut jobs: Vec<JobId> =
-            self.jobs.remove(&queue).map(|heap| heap.into_iter().map(|(job, _)| job).collect()).unwrap_or_default();
+        let mut jobs: Vec<JobId> = self
+            .jobs
+            .remove(&queue)
+            .map(|heap| heap.into_iter().map(|(job, _)| job).collect())
+            .unwrap_or_default();
         jobs.sort_unstable();
         jobs
     }

@@ -121,7 +121,8 @@ impl Session<'_> {
         while sheet.next < sheet.tasks.len() {
             let run = self.run_at(sheet, sheet.next);
             let mut index = self.take_index(run.class);
-            let stop = self.walk_run(job, sheet, run, index.as_deref_mut(), &mut failed, &mut refusal);
+            let stop =
+                self.walk_run(job, sheet, run, index.as_deref_mut(), &mut failed, &mut refusal);
             self.return_index(run.class, index);
             if stop {
                 break;
@@ -203,7 +204,8 @@ impl Session<'_> {
             (row.class, row.role)
         };
         let first = of(start);
-        let end = (start + 1..sheet.tasks.len()).find(|&at| of(at) != first).unwrap_or(sheet.tasks.len());
+        let end =
+            (start + 1..sheet.tasks.len()).find(|&at| of(at) != first).unwrap_or(sheet.tasks.len());
         Run { class: first.0, start, end }
     }
 
@@ -395,8 +397,14 @@ impl Session<'_> {
             let mask = self.state.classes.keys[key as usize].mask.get(block).copied().unwrap_or(0);
             let mut bits = 0;
             if mask != 0 {
-                let question =
-                    Question { class: hot, nodes: &self.state.nodes, block, mask, room, fixed: &fixed };
+                let question = Question {
+                    class: hot,
+                    nodes: &self.state.nodes,
+                    block,
+                    mask,
+                    room,
+                    fixed: &fixed,
+                };
                 evaluate(self.backend, &question, &mut out);
                 for lane in 0..LANES {
                     let node = (block * LANES + lane) as NodeId;
@@ -472,7 +480,9 @@ impl Session<'_> {
 
     fn volumes_allow(&self, task: TaskId, node: NodeId) -> bool {
         let row = &self.state.tasks[task];
-        let Some(held) = row.held.as_ref().filter(|held| !held.claims.is_empty()) else { return true };
+        let Some(held) = row.held.as_ref().filter(|held| !held.claims.is_empty()) else {
+            return true;
+        };
         let Ok(demands) = self.state.volumes.demands(&row.pod.namespace, &held.claims) else {
             return false;
         };

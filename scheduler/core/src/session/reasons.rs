@@ -27,7 +27,8 @@ impl Session<'_> {
         }
         let (counts, nodes) = self.count_reasons(task);
         let mut text = format!("0/{nodes} nodes are unavailable");
-        let mut parts: Vec<String> = counts.into_iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+        let mut parts: Vec<String> =
+            counts.into_iter().map(|(reason, n)| format!("{n} {reason}")).collect();
         parts.sort();
         if parts.is_empty() {
             text = if nodes == 0 { "0/0 nodes are available".to_owned() } else { text };
@@ -139,7 +140,10 @@ impl Session<'_> {
                     .collect();
                 let name = self.state.tasks[task].pod.name.clone();
                 let reasons = self.node_reasons(task, words);
-                text = format!("{text}; Pending: {}. Origin reason is {name}: {reasons}", parts.join(", "));
+                text = format!(
+                    "{text}; Pending: {}. Origin reason is {name}: {reasons}",
+                    parts.join(", ")
+                );
             }
             Some(Refusal::Queue { task, message } | Refusal::Held { task, message }) => {
                 let name = &self.state.tasks[task].pod.name;

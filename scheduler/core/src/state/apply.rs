@@ -130,7 +130,7 @@ impl State {
             || *before.labels != node.labels
             || *before.taints != node.taints
             || *before.images != node.images;
-        if before.known {
+        if before.known && !before.unschedulable {
             self.count_total(id, -1);
         }
         let mut amounts = vec![0; self.dims.len()];
@@ -142,8 +142,9 @@ impl State {
         for (dim, amount) in amounts.into_iter().enumerate() {
             self.nodes.set_allocatable(id, dim as u16, amount);
         }
-        self.nodes.identity[id as usize].known = true;
-        self.count_total(id, 1);
+        if !node.unschedulable {
+            self.count_total(id, 1);
+        }
         if changed {
             self.nodes.identity[id as usize] = NodeIdentity {
                 name: before.name.clone(),
@@ -163,7 +164,7 @@ impl State {
         self.released();
     }
 
-    /// Adds a node to the cluster's total, or takes it out. Cordoned nodes count, as in Volcano.
+    /// A cordoned node is no capacity that queues could share (scenario cordoned-node-is-no-capacity).
     fn count_total(&mut self, id: NodeId, sign: i64) {
         for dim in 0..self.dims.len() as u16 {
             let amount = self.nodes.allocatable(id, dim);
@@ -176,7 +177,7 @@ impl State {
     fn remove_node(&mut self, name: &str) {
         let Some(id) = self.nodes.get(name) else { return };
         let before = self.nodes.identity[id as usize].clone();
-        if before.known {
+        if before.known && !before.unschedulable {
             self.count_total(id, -1);
         }
         self.nodes.identity[id as usize] =
@@ -286,7 +287,8 @@ impl State {
         let class = if same_class(&self.classes.list[class_was as usize].spec, &pod.spec) {
             class_was
         } else {
-            let resident = pod.node.is_some() && self.classes.list[class_was as usize].key == super::classes::NO_KEY;
+            let resident = pod.node.is_some()
+                && self.classes.list[class_was as usize].key == super::classes::NO_KEY;
             self.classes.intern(&pod.spec, resident, &mut self.dims, &mut self.nodes)
         };
         if self.classes.list[class as usize].stateful && !self.stateful_fed {
@@ -605,7 +607,12 @@ impl State {
         if let Some(&(value, _)) = self.priority_classes.get(class) {
             return value;
         }
-        self.priority_classes.values().filter(|(_, global)| *global).map(|(value, _)| *value).max().unwrap_or(0)
+        self.priority_classes
+            .values()
+            .filter(|(_, global)| *global)
+            .map(|(value, _)| *value)
+            .max()
+            .unwrap_or(0)
     }
 
     fn resolve_priorities(&mut self) {

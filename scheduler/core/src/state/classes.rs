@@ -69,7 +69,9 @@ pub struct StaticKey {
 impl StaticKey {
     /// True when the static filters pass on a slot.
     pub fn allows(&self, id: NodeId) -> bool {
-        self.mask.get(id as usize / LANES).is_some_and(|bits| bits >> (id as usize % LANES) & 1 == 1)
+        self.mask
+            .get(id as usize / LANES)
+            .is_some_and(|bits| bits >> (id as usize % LANES) & 1 == 1)
     }
 
     /// Weighted static score of a slot; `signature` is the slot's.
@@ -180,8 +182,7 @@ impl Classes {
         nodes.ensure_dimensions(dims.len());
         let key = if resident { NO_KEY } else { self.intern_key(spec, nodes) };
         let stateful = is_stateful(spec).then(|| spec.clone());
-        let identity =
-            ClassIdentity { key, request, nonzero: spec.nonzero, stateful, impossible };
+        let identity = ClassIdentity { key, request, nonzero: spec.nonzero, stateful, impossible };
         let class = if let Some(&class) = self.by_identity.get(&identity) {
             class
         } else {
@@ -190,7 +191,10 @@ impl Classes {
                 spec: spec.clone(),
                 request: identity.request.clone(),
                 key,
-                best_effort: identity.request.iter().all(|&(dim, amount)| dim == PODS || amount == 0),
+                best_effort: identity
+                    .request
+                    .iter()
+                    .all(|&(dim, amount)| dim == PODS || amount == 0),
                 impossible: identity.impossible.clone(),
                 stateful: identity.stateful.is_some(),
                 tasks: 0,
@@ -328,7 +332,12 @@ impl Classes {
             return 0;
         }
         let identity = SignatureIdentity {
-            labels: node.labels.iter().filter(|(key, _)| self.label_keys.contains(key)).cloned().collect(),
+            labels: node
+                .labels
+                .iter()
+                .filter(|(key, _)| self.label_keys.contains(key))
+                .cloned()
+                .collect(),
             taints: node.taints.to_vec(),
             unschedulable: node.unschedulable,
             images: node
@@ -425,7 +434,8 @@ impl Classes {
         let max_affinity = possible.iter().map(|p| p.1).max().unwrap_or(0);
         let max_taints = possible.iter().map(|p| p.2).max().unwrap_or(0);
         let known = nodes.known().count() as i64;
-        let mut scores = vec![0.0; self.signatures.len().max(if key.by_name { nodes.len() } else { 0 })];
+        let mut scores =
+            vec![0.0; self.signatures.len().max(if key.by_name { nodes.len() } else { 0 })];
         for &(at, affinity, taints, node) in &possible {
             let image = if self.weights.images == 0 || key.spec.images.is_empty() {
                 0
@@ -437,7 +447,8 @@ impl Classes {
                     known,
                 )
             };
-            scores[at as usize] = (self.weights.affinity * normalize_affinity(affinity, max_affinity)
+            scores[at as usize] = (self.weights.affinity
+                * normalize_affinity(affinity, max_affinity)
                 + self.weights.taints * normalize_taints(taints, max_taints)
                 + self.weights.images * image) as f64;
         }

@@ -121,7 +121,8 @@ impl Job {
 
     /// Volcano `IsPipelined`.
     pub fn is_pipelined(&self) -> bool {
-        self.counts.of(Status::Pipelined) + self.counts.ready() + self.best_effort >= self.min_member()
+        self.counts.of(Status::Pipelined) + self.counts.ready() + self.best_effort
+            >= self.min_member()
     }
 
     /// Volcano `IsStarving`.
@@ -131,9 +132,7 @@ impl Job {
 
     /// Role minimums apply only when `minMember` covers them (2.5).
     fn role_minimums_apply(&self) -> bool {
-        self.group
-            .as_ref()
-            .is_some_and(|group| u64::from(group.min_member) >= group.min_task_total)
+        self.group.as_ref().is_some_and(|group| u64::from(group.min_member) >= group.min_task_total)
     }
 
     fn roles_reach(&self, count: impl Fn(&Role) -> u32) -> bool {
@@ -200,8 +199,9 @@ impl Job {
                 .sum();
             return self.counts.ready() + others >= min;
         }
-        self.roles.iter().filter(|role| failed.contains(&role.role)).all(|role| {
-            role.min == 0 || role.counts.ready() + role.best_effort >= role.min
-        })
+        self.roles
+            .iter()
+            .filter(|role| failed.contains(&role.role))
+            .all(|role| role.min == 0 || role.counts.ready() + role.best_effort >= role.min)
     }
 }

@@ -89,7 +89,11 @@ impl Dimensions {
     /// A stored amount in the unit of this core, rounded up.
     pub fn to_core(&self, dim: Dim, stored: i64) -> i64 {
         let divisor = self.divisor[dim as usize];
-        if divisor == 1 { stored } else { stored.div_euclid(divisor) + i64::from(stored.rem_euclid(divisor) != 0) }
+        if divisor == 1 {
+            stored
+        } else {
+            stored.div_euclid(divisor) + i64::from(stored.rem_euclid(divisor) != 0)
+        }
     }
 
     /// An amount of this core in Volcano's stored unit, saturating.

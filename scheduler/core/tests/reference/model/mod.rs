@@ -36,7 +36,7 @@
 //!     a bind of theirs was refused; jobs go behind others by the number of their refused binds, and after the second
 //!     one allocate leaves them alone for a while.
 //! 12. *Scores* of node affinity and taints are normalised over the nodes that pass the static filters, with
-//!    room or without (core.md 7.3).
+//!     room or without (core.md 7.3).
 
 pub mod affinity;
 pub mod allocate;

@@ -108,13 +108,12 @@ fn avoided(spec: &PodSpec, node: &Node) -> i64 {
 fn least_allocated(task: &Task, node: &Node) -> i64 {
     let allocatable = [node.allocatable.milli_cpu as i64, node.allocatable.memory as i64];
     let (mut sum, mut weights) = (0, 0);
-    for r in 0..2 {
-        if allocatable[r] == 0 {
+    for (r, allocatable) in allocatable.into_iter().enumerate() {
+        if allocatable == 0 {
             continue;
         }
-        let requested = node.nonzero[r] + task.spec.nonzero[r];
-        let left = i128::from(allocatable[r] - requested);
-        let score = if left < 0 { 0 } else { left * 100 / i128::from(allocatable[r]) };
+        let left = i128::from(allocatable - node.nonzero[r] - task.spec.nonzero[r]);
+        let score = if left < 0 { 0 } else { left * 100 / i128::from(allocatable) };
         sum += 50 * score as i64;
         weights += 50;
     }
