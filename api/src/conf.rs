@@ -91,7 +91,7 @@ impl PluginOption {
 
     /// State of a switch: as written, else its default.
     pub fn enabled(&self, flag: Flag) -> bool {
-        self.flags.get(&flag).copied().unwrap_or(flag.default_on() && !self.unset_is_off)
+        self.flags.get(&flag).copied().unwrap_or_else(|| flag.default_on() && !self.unset_is_off)
     }
 }
 

@@ -3,15 +3,20 @@
 use crate::action::{self, Action};
 use crate::plugin::{self, Plugin};
 
+/// Makes an action.
+pub type MakeAction = fn() -> Box<dyn Action>;
+/// Makes a plugin with its defaults.
+pub type MakePlugin = fn() -> Box<dyn Plugin>;
+
 /// Every action by its name in the configuration.
-pub const ACTIONS: &[(&str, fn() -> Box<dyn Action>)] = &[
+pub const ACTIONS: &[(&str, MakeAction)] = &[
     ("enqueue", || Box::new(action::enqueue::Enqueue)),
     ("allocate", || Box::new(action::allocate::Allocate)),
     ("backfill", || Box::new(action::backfill::Backfill)),
 ];
 
 /// Every plugin by its name in the configuration.
-pub const PLUGINS: &[(&str, fn() -> Box<dyn Plugin>)] = &[
+pub const PLUGINS: &[(&str, MakePlugin)] = &[
     ("priority", || Box::new(plugin::priority::Priority)),
     ("gang", || Box::new(plugin::gang::Gang)),
     ("conformance", || Box::new(plugin::conformance::Conformance)),

@@ -20,12 +20,10 @@ pub(super) fn cluster(server: &ApiServer, nodes: usize) -> anyhow::Result<()> {
     for definition in tephra_api::scheduling::crds() {
         create(server, serde_json::to_value(definition)?)?;
     }
-    for namespace in ["volcano-system"] {
-        create(
-            server,
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
-        )?;
-    }
+    create(
+        server,
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}}),
+    )?;
     for (team, weight) in TEAMS {
         create(
             server,

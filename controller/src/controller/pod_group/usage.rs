@@ -27,7 +27,7 @@ fn times(amount: Quantity, mut count: u32) -> Quantity {
     let (mut product, mut doubled) = (Quantity::default(), amount);
     while count > 0 {
         if count % 2 == 1 {
-            product = product + doubled;
+            product += doubled;
         }
         doubled = doubled + doubled;
         count /= 2;

@@ -169,10 +169,10 @@ pub fn summary(out: &BlockResult) -> (f64, u8, u32) {
     let mut fitting = [NONE; LANES];
     let mut copies = [0.0; 8];
     for chunk in 0..LANES / 8 {
-        for i in 0..8 {
+        for (i, copies) in copies.iter_mut().enumerate() {
             let lane = chunk * 8 + i;
             fitting[lane] = if out.copies[lane] >= 1.0 { out.score[lane] } else { NONE };
-            copies[i] += out.copies[lane];
+            *copies += out.copies[lane];
         }
     }
     let mut top = [NONE; 8];

@@ -103,8 +103,8 @@ impl Proportion {
         let order = by_name(state);
         let mut remaining = total;
         let mut met = vec![false; state.queues.len()];
-        for queue in 0..state.queues.len() {
-            met[queue] = state.queues[queue].jobs == 0 || !state.queues[queue].exists;
+        for (met, queue) in met.iter_mut().zip(&state.queues) {
+            *met = queue.jobs == 0 || !queue.exists;
         }
         // Each round meets a queue, changes what remains, or is the last one.
         loop {

@@ -496,7 +496,7 @@ impl Classes {
         }
         let at = if key.by_name { id } else { nodes.signature[id as usize] };
         match key.verdicts.get(&at) {
-            Some(verdict) => verdict.rejected.clone(),
+            Some(verdict) => verdict.rejected,
             None => self.evaluate(&key.spec, id, nodes).rejected,
         }
     }

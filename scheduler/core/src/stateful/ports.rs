@@ -125,7 +125,11 @@ mod tests {
         ];
         for (taken, wanted, expected) in cases {
             let ports = with(taken.clone());
-            assert_eq!(ports.conflicts(3, &[wanted.clone()]), expected, "{taken:?} {wanted:?}");
+            assert_eq!(
+                ports.conflicts(3, std::slice::from_ref(&wanted)),
+                expected,
+                "{taken:?} {wanted:?}"
+            );
         }
     }
 
