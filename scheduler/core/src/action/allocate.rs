@@ -41,9 +41,9 @@ impl Action for Allocate {
                 Outcome::Pipelined => {
                     session.refusals.insert(job, Refusal::Pipelined);
                 }
-                Outcome::Refused(refusal) => {
+                Outcome::Refused { refusal, lasting } => {
                     session.rollback(from);
-                    session.refuse(job, refusal);
+                    session.refuse(job, refusal, lasting);
                     if session.state.queues[queue as usize].fifo {
                         // The head blocks its queue: nobody behind it is served in this session.
                         heaps.drop_jobs(queue);
@@ -108,12 +108,13 @@ impl Session<'_> {
         self.refusals.insert(job, Refusal::Queue { task, message });
     }
 
-    fn refuse(&mut self, job: JobId, refusal: Refusal) {
+    fn refuse(&mut self, job: JobId, refusal: Refusal, lasting: bool) {
         self.refused += 1;
         // What is only promised to others comes back when the session ends.
         let settled = self.journal.open().is_empty();
         if let Refusal::Room { placed, .. } = refusal
             && settled
+            && lasting
         {
             // Nothing was released: trying again before something is would end the same way.
             let release_epoch = self.state.release_epoch;

@@ -24,7 +24,12 @@ pub enum Outcome {
     /// Ready only once room is freed; keep the promise.
     Pipelined,
     /// Not possible.
-    Refused(Refusal),
+    Refused {
+        /// Why.
+        refusal: Refusal,
+        /// It stays so until room is released or the gang itself changes.
+        lasting: bool,
+    },
     /// Nothing could be placed and nothing was refused.
     Nothing,
 }
@@ -84,8 +89,9 @@ impl Session<'_> {
         }
         let was_ready = self.pipeline.job_ready(self.state, job);
         if !was_ready && let Some(refusal) = self.foreseen(job, sheet) {
-            return Outcome::Refused(refusal);
+            return Outcome::Refused { refusal, lasting: true };
         }
+        let lasting = self.order_is_irrelevant(sheet);
         let from = self.journal.savepoint();
         let mut refusal = None;
         for order in 0..ORDERS {
@@ -110,7 +116,16 @@ impl Session<'_> {
             self.rollback(from);
             sheet.next = start;
         }
-        refusal.map_or(Outcome::Nothing, Outcome::Refused)
+        refusal.map_or(Outcome::Nothing, |refusal| Outcome::Refused { refusal, lasting })
+    }
+
+    /// Pods of one class that look at no other pods: how many of them fit does not depend on what went where, so
+    /// less room never means more copies. With several classes a greedy walk may succeed where it failed before,
+    /// merely because somebody else took a node; pods with affinity may follow others that came.
+    fn order_is_irrelevant(&self, sheet: &Worksheet) -> bool {
+        let run = self.run_at(sheet, sheet.next);
+        let task = sheet.tasks[sheet.next];
+        run.end == sheet.tasks.len() && !self.depends_on_pods(task) && !self.has_volumes(task)
     }
 
     /// Walks the waiting pods in order until the job is ready. Gives the first refusal.
@@ -517,6 +532,10 @@ impl Session<'_> {
         }
         for task in pending_tasks(self.state, job, true) {
             let stuck = self.held(task).is_some() || self.find_place(task).is_none();
+            if self.state.tasks[task].stuck != stuck {
+                // How many others the gang needs has changed.
+                self.state.jobs[job as usize].parked = None;
+            }
             self.state.set_stuck(task, stuck);
         }
     }
