@@ -75,15 +75,8 @@ impl<'c> Probe<'c> {
             reasons.push(reason.text().to_owned());
             return Err(reasons);
         }
-        let row = &state.tasks[task];
-        let query = crate::stateful::Query {
-            namespace: &row.pod.namespace,
-            labels: &row.labels,
-            spec: &state.classes.list[class as usize].spec,
-            switches: &self.core.pipeline.switches,
-        };
         if state.stateful_fed
-            && let Err(reason) = state.stateful.ask(&query).filter(node)
+            && let Err(reason) = state.ask_about(task, &self.core.pipeline.switches).filter(node)
         {
             reasons.push(reason.text().to_owned());
         }

@@ -303,6 +303,21 @@ impl State {
         self.stateful.add_pod(task, &placed);
     }
 
+    /// Asks the stateful filters about a waiting pod, under the filters that run.
+    pub fn ask_about(
+        &mut self,
+        task: TaskId,
+        switches: &crate::matching::static_filter::PredicateSwitches,
+    ) -> crate::stateful::Asked<'_> {
+        let row = &self.tasks[task];
+        self.stateful.ask(&crate::stateful::Query {
+            namespace: &row.pod.namespace,
+            labels: &row.labels,
+            spec: &self.classes.list[row.class as usize].spec,
+            switches,
+        })
+    }
+
     /// Tells every placed pod to the stateful filters: from now on they follow each change. Called when the
     /// first class that depends on pods elsewhere appears, so that clusters without any pay nothing.
     pub fn feed_stateful(&mut self) {

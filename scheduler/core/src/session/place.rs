@@ -458,16 +458,8 @@ impl Session<'_> {
 
     /// Clears the lanes that other pods rule out; gives the scores that other pods cause, by slot.
     fn filter_by_pods(&mut self, task: TaskId, fits: &mut [u64]) -> Option<Vec<f64>> {
-        let row = &self.state.tasks[task];
-        let spec = &self.state.classes.list[row.class as usize].spec;
-        let query = crate::stateful::Query {
-            namespace: &row.pod.namespace,
-            labels: &row.labels,
-            spec,
-            switches: &self.pipeline.switches,
-        };
         let mut feasible = Vec::new();
-        let asked = self.state.stateful.ask(&query);
+        let asked = self.state.ask_about(task, &self.pipeline.switches);
         for (block, bits) in fits.iter_mut().enumerate() {
             let mut left = *bits;
             while left != 0 {

@@ -92,15 +92,7 @@ impl Session<'_> {
         if nodes.is_empty() {
             return counts;
         }
-        let row = &self.state.tasks[task];
-        let spec = &self.state.classes.list[row.class as usize].spec;
-        let query = crate::stateful::Query {
-            namespace: &row.pod.namespace,
-            labels: &row.labels,
-            spec,
-            switches: &self.pipeline.switches,
-        };
-        let asked = self.state.stateful.ask(&query);
+        let asked = self.state.ask_about(task, &self.pipeline.switches);
         for &node in nodes {
             if let Err(reason) = asked.filter(node) {
                 *counts.entry(reason.text()).or_default() += 1;
