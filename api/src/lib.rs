@@ -9,6 +9,7 @@
 pub mod clock;
 pub mod conf;
 pub mod keys;
+pub mod planted;
 pub mod pod_request;
 pub mod quantity;
 pub mod reasons;

@@ -20,6 +20,8 @@ use std::str::FromStr;
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
+use crate::planted::{Bug, planted};
+
 /// Billionths in one unit: the finest grain a quantity has.
 const NANO: i128 = 1_000_000_000;
 /// Billionths in a thousandth.
@@ -156,7 +158,8 @@ impl Quantity {
 
 /// `nano / unit`, rounded away from zero, saturating.
 fn scaled(nano: i128, unit: i128) -> i64 {
-    let whole = nano / unit + if nano % unit == 0 { 0 } else { nano.signum() };
+    let exact = nano % unit == 0 || planted(Bug::WrongRounding);
+    let whole = nano / unit + if exact { 0 } else { nano.signum() };
     i64::try_from(whole).unwrap_or(if whole < 0 { i64::MIN } else { i64::MAX })
 }
 

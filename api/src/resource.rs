@@ -35,12 +35,38 @@ pub fn kind(name: &str) -> ResourceKind {
         }
         _ if name
             .split_once('/')
-            .is_some_and(|(domain, rest)| !domain.is_empty() && !rest.is_empty()) =>
+            .is_some_and(|(domain, rest)| is_domain(domain) && is_label(rest)) =>
         {
             ResourceKind::Scalar
         }
         _ => ResourceKind::Dropped,
     }
+}
+
+/// Longest name of a resource behind its domain.
+const NAME_LIMIT: usize = 63;
+/// Longest domain that leaves room for the `requests.` of a quota (Kubernetes derives quota names that way).
+const DOMAIN_LIMIT: usize = 253 - "requests.".len();
+
+/// A DNS subdomain.
+fn is_domain(text: &str) -> bool {
+    let part = |part: &str| {
+        is_bounded(part, |c| c.is_ascii_lowercase() || c.is_ascii_digit())
+            && part.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-')
+    };
+    text.len() <= DOMAIN_LIMIT && text.split('.').all(part)
+}
+
+/// The name part of a qualified name.
+fn is_label(text: &str) -> bool {
+    text.len() <= NAME_LIMIT
+        && is_bounded(text, |c| c.is_ascii_alphanumeric())
+        && text.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.'))
+}
+
+/// Starts and ends with a character of the kind; not empty.
+fn is_bounded(text: &str, kind: impl Fn(char) -> bool) -> bool {
+    text.chars().next().is_some_and(&kind) && text.chars().next_back().is_some_and(&kind)
 }
 
 /// A quantity in Volcano's unit for the name, saturating; `None` for names that are dropped.
@@ -78,6 +104,11 @@ mod tests {
             ("count/jobs.batch", "3", None),
             ("storage", "1Gi", None),
             ("/gpu", "1", None),
+            ("nvidia.com/a/b", "1", None),
+            ("Nvidia.com/gpu", "1", None),
+            ("nvidia..com/gpu", "1", None),
+            ("nvidia.com/-gpu", "1", None),
+            ("nvidia.com/mig-1g.5gb", "1", Some(1000)),
             ("", "1", None),
         ];
         for (name, quantity, stored) in cases {

@@ -112,7 +112,8 @@ pub fn queue(value: &Value) -> Result<QueueObject, DecodeError> {
         reclaimable: object.flag("spec.reclaimable")?.unwrap_or(true),
         fifo: object.text("spec.dequeueStrategy")? == "fifo",
         state: match object.text("status.state")?.as_str() {
-            "Open" => QueueState::Open,
+            // A queue that the controller has not seen yet is open (C42).
+            "Open" | "" => QueueState::Open,
             "Closed" => QueueState::Closed,
             "Closing" => QueueState::Closing,
             _ => QueueState::Unknown,

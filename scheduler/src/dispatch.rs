@@ -119,6 +119,7 @@ impl Dispatcher {
                 let new = self.marked.insert(pod.uid.to_string());
                 let since = new.then(|| rfc3339(self.clock.now_ms()));
                 let nominated = nominated.map(|node| node.to_string());
+                let message = message.to_string();
                 let write = StatusWrite::Pod { pod, reason, message, nominated, since };
                 self.send(Message::Write(write));
             }

@@ -131,7 +131,7 @@ mod tests {
         let script = Script::new(answers);
         let writer = Writer::new(script.client(), Fence::open(), Arc::default());
         let evict = Evict {
-            pod: PodRef { namespace: "ns".into(), name: "a".into(), uid: "u".into() },
+            pod: PodRef::new("ns", "a", "u"),
             now: "2026-12-02T00:00:00Z".to_owned(),
             component: "volcano".to_owned(),
         };

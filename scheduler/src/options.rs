@@ -47,6 +47,8 @@ pub struct SchedulerOptions {
     pub health_address: Option<SocketAddr>,
     /// Where `/metrics` is served.
     pub metrics_address: Option<SocketAddr>,
+    /// Recompute all ledgers after each session and end when one differs: for simulations and tests.
+    pub self_check: bool,
     /// Longest wait for writes under way at a clean end.
     pub shutdown_patience: Duration,
 }
@@ -71,6 +73,7 @@ impl Default for SchedulerOptions {
             lease: None,
             health_address: None,
             metrics_address: None,
+            self_check: false,
             shutdown_patience: Duration::from_secs(5),
         }
     }

@@ -46,11 +46,21 @@ pub(crate) struct SessionLoop {
     pub(crate) missing: BTreeSet<&'static str>,
     /// Since when kinds are missing.
     pub(crate) missing_since: Instant,
+    /// Whether ledgers are recomputed after each session.
+    pub(crate) self_check: bool,
 }
+
+/// A ledger of the core differs from a recomputation: what it believes is void.
+#[derive(Debug, thiserror::Error)]
+#[error("ledgers differ from a recomputation: {0}")]
+pub(crate) struct LedgersDiffer(String);
 
 impl SessionLoop {
     /// Runs until `stop`. The writers' queues close when this returns.
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
+    ///
+    /// # Errors
+    /// When the self-check is on and finds a difference.
+    pub(crate) async fn run(mut self, stop: CancellationToken) -> Result<(), LedgersDiffer> {
         let mut ended = Instant::now();
         let mut again = false;
         let mut complained = false;
@@ -66,7 +76,7 @@ impl SessionLoop {
                     complained = true;
                 }
                 if self.wait(&stop, Some(time_up).filter(|time_up| now < *time_up)).await {
-                    return;
+                    return Ok(());
                 }
                 continue;
             }
@@ -76,18 +86,25 @@ impl SessionLoop {
             let due = ended + if wanted { self.pace.min_gap } else { self.pace.period };
             if now < due {
                 if self.wait(&stop, Some(due)).await {
-                    return;
+                    return Ok(());
                 }
                 continue;
             }
             if stop.is_cancelled() {
-                return;
+                return Ok(());
             }
             again = self.session();
+            self.check()?;
             ended = Instant::now();
             // Readers and writers on the same thread get their turn.
             tokio::task::yield_now().await;
         }
+    }
+
+    fn check(&self) -> Result<(), LedgersDiffer> {
+        let findings = if self.self_check { self.core.audit() } else { Vec::new() };
+        let findings: Vec<String> = findings.into_iter().map(|finding| finding.0).collect();
+        if findings.is_empty() { Ok(()) } else { Err(LedgersDiffer(findings.join("; "))) }
     }
 
     /// Whether sessions may run: all kinds listed, or, when time is up, at least nodes and pods.

@@ -19,7 +19,7 @@ use crate::health::{Health, Stage};
 use crate::lease::{Keeper, LeaseLost};
 use crate::metrics::Metrics;
 use crate::options::SchedulerOptions;
-use crate::run::{Pace, SessionLoop};
+use crate::run::{LedgersDiffer, Pace, SessionLoop};
 use crate::watch::Feed;
 use crate::watch::kind::{
     NAMESPACES, Nodes, POD_GROUPS, PRIORITY_CLASSES, Pods, QUEUES, VOLUME_CLAIMS, VOLUMES,
@@ -111,7 +111,7 @@ impl Scheduler {
             tokio::select! {
                 biased;
                 lost = &mut lease.lost => Ended::Lost(lost.ok()),
-                () = &mut sessions => Ended::Stopped,
+                ended = &mut sessions => ended.map_or_else(Ended::Wrong, |()| Ended::Stopped),
                 part = readers.join_next() => Ended::Failed("a reader", part),
                 part = writers.join_next() => Ended::Failed("a writer", part),
                 Some(part) = servers.join_next() => Ended::Server(part),
@@ -269,6 +269,7 @@ impl Scheduler {
             },
             missing,
             missing_since: tokio::time::Instant::now(),
+            self_check: options.self_check,
         }
     }
 }
@@ -290,6 +291,7 @@ impl Lease {
 /// Why the scheduler ended.
 enum Ended {
     Stopped,
+    Wrong(LedgersDiffer),
     Lost(Option<LeaseLost>),
     Failed(&'static str, Option<Result<(), tokio::task::JoinError>>),
     Server(Result<anyhow::Result<()>, tokio::task::JoinError>),
@@ -299,6 +301,7 @@ impl Ended {
     fn result(self) -> anyhow::Result<()> {
         match self {
             Self::Stopped => Ok(()),
+            Self::Wrong(differ) => Err(differ.into()),
             Self::Lost(Some(lost)) => Err(lost.into()),
             Self::Lost(None) => anyhow::bail!("the lease keeper has ended"),
             Self::Failed(what, Some(Err(error))) => Err(error).context(what),

@@ -1,8 +1,10 @@
 //! Developer commands: `codegen` writes the files that are generated from Rust types, `tidy` checks the rules of the
-//! workspace that no compiler checks. Both also run as tests of this crate. Nothing here is shipped.
+//! workspace that no compiler checks; both also run as tests of this crate. `planted-bugs` asks whether the tests would
+//! notice mistakes. Nothing here is shipped.
 
 mod codegen;
 mod direction;
+mod planted_bugs;
 mod tidy;
 
 use std::io::Write as _;
@@ -28,6 +30,11 @@ enum Command {
     },
     /// Checks file length, module docs, module names and the direction of dependencies.
     Tidy,
+    /// Plants known mistakes in one test build, one at a time, and tells which test notices each.
+    PlantedBugs {
+        /// Names of the mistakes; all when there are none.
+        bugs: Vec<String>,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
@@ -36,6 +43,10 @@ fn main() -> anyhow::Result<()> {
             for path in codegen::write(&root())? {
                 writeln!(std::io::stdout(), "wrote {}", path.display())?;
             }
+            Vec::new()
+        }
+        Command::PlantedBugs { bugs } => {
+            planted_bugs::run(&root(), &bugs)?;
             Vec::new()
         }
         Command::Codegen { check: true } => codegen::stale(&root())?,

@@ -110,7 +110,7 @@ fn totals(state: &State, findings: &mut Vec<Audit>) {
     let mut total = Ledger::default();
     let mut used = Ledger::default();
     for node in state.nodes.known() {
-        if state.nodes.identity[node as usize].unschedulable {
+        if !state.nodes.identity[node as usize].is_open() {
             continue;
         }
         for dim in 0..state.dims.len() as u16 {
@@ -120,7 +120,9 @@ fn totals(state: &State, findings: &mut Vec<Audit>) {
     let mut releasing = 0;
     for (_, task) in state.tasks.live() {
         if task.node != NO_NODE && task.status.occupies() && task.status != Status::Pipelined {
-            used.add_request(&state.classes.list[task.class as usize].request, 1);
+            if state.nodes.identity[task.node as usize].is_open() {
+                used.add_request(&state.classes.list[task.class as usize].request, 1);
+            }
             releasing += u32::from(task.status == Status::Releasing);
         }
         if task.job != NO_JOB && state.jobs[task.job as usize].tasks.get(task.at as usize).is_none()

@@ -6,15 +6,43 @@ use std::sync::Arc;
 
 use crate::event::{Amounts, ObjectKey, PodGroupStatus};
 
-/// A pod as the outside knows it.
+/// A pod as the outside knows it: namespace, name and uid behind one shared pointer, since every decision about a
+/// pod carries it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PodRef {
+pub struct PodRef(Arc<PodIdentity>);
+
+/// What a [`PodRef`] points to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PodIdentity {
     /// Namespace.
     pub namespace: Arc<str>,
     /// Name.
-    pub name: Arc<str>,
+    pub name: Box<str>,
     /// Uid: the precondition of every write.
-    pub uid: Arc<str>,
+    pub uid: Box<str>,
+}
+
+impl PodRef {
+    /// A pod.
+    pub fn new(
+        namespace: impl Into<Arc<str>>,
+        name: impl Into<Box<str>>,
+        uid: impl Into<Box<str>>,
+    ) -> Self {
+        Self(Arc::new(PodIdentity {
+            namespace: namespace.into(),
+            name: name.into(),
+            uid: uid.into(),
+        }))
+    }
+}
+
+impl std::ops::Deref for PodRef {
+    type Target = PodIdentity;
+
+    fn deref(&self) -> &PodIdentity {
+        &self.0
+    }
 }
 
 /// One thing to do.
@@ -51,8 +79,8 @@ pub enum Decision {
         pod: PodRef,
         /// `Unschedulable`, `Schedulable`, `SchedulerError`, ...
         reason: &'static str,
-        /// Text for a user.
-        message: String,
+        /// Text for a user; the pods of one gang share it.
+        message: Arc<str>,
         /// `status.nominatedNodeName` to set.
         nominated: Option<Arc<str>>,
     },

@@ -7,4 +7,4 @@ pub mod block_max;
 pub mod kernel;
 pub mod score;
 
-pub use block_max::ClassIndex;
+pub use block_max::{ClassIndex, refresh_all};

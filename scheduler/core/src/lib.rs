@@ -10,7 +10,6 @@ pub mod event;
 pub mod index;
 pub mod matching;
 pub mod pipeline;
-pub mod planted;
 pub mod plugin;
 pub mod probe;
 pub mod registry;
@@ -18,6 +17,8 @@ pub mod session;
 pub mod state;
 pub mod stateful;
 pub mod workload;
+
+pub use tephra_api::planted;
 
 pub use probe::Probe;
 pub use scheduler::{Audit, Core, Options, Placement, SessionReport};

@@ -75,10 +75,9 @@ impl<'c> Probe<'c> {
             reasons.push(reason.text().to_owned());
             return Err(reasons);
         }
-        if state.stateful_fed
-            && let Err(reason) = state.ask_about(task, &self.core.pipeline.switches).filter(node)
-        {
-            reasons.push(reason.text().to_owned());
+        if state.stateful_fed {
+            let asked = state.ask_about(task, &self.core.pipeline.switches);
+            reasons.extend(asked.reasons(node).into_iter().map(|reason| reason.text().to_owned()));
         }
         if reasons.is_empty() { Ok(()) } else { Err(reasons) }
     }
@@ -95,7 +94,13 @@ impl<'c> Probe<'c> {
         let mut fixed = [0.0; LANES];
         if key != NO_KEY {
             state.classes.refresh_scores(key, &state.nodes);
-            fill_fixed(&state.classes.keys[key as usize], &state.nodes, block, &mut fixed);
+            fill_fixed(
+                &state.classes.keys[key as usize],
+                &state.nodes,
+                block,
+                0..LANES,
+                &mut fixed,
+            );
         }
         let mut out = BlockResult::default();
         let question = Question {

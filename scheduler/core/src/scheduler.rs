@@ -140,10 +140,12 @@ impl Core {
             now_ms,
             id: format!("{now_ms:x}-{:x}", self.sessions),
             journal: Journal::default(),
+            kept: Vec::new(),
             decisions: Vec::new(),
             notices: Vec::new(),
             refusals: FxHashMap::default(),
             hopeless: FxHashMap::default(),
+            trial_reasons: FxHashMap::default(),
             worksheets: FxHashMap::default(),
             bound: 0,
             refused: 0,
@@ -181,7 +183,9 @@ impl Core {
             let row = &mut state.jobs[job as usize];
             let waits = row.live
                 && row.group.is_some()
-                && (row.counts.of(Status::Pending) > 0 || row.is_pending());
+                && (row.counts.of(Status::Pending) > 0
+                    || row.is_pending()
+                    || row.broken_since_ms.is_some());
             let keep = waits || row.dirty;
             row.active = keep;
             keep

@@ -2,9 +2,11 @@
 //! and admit, and collects decisions. Tentative placements are a journal ([`statement`]) over the one state; what
 //! is not committed when the session ends is undone. Time stands still inside a session.
 
+pub mod broken;
 pub mod close;
 pub mod order;
 pub mod place;
+mod queue_status;
 pub mod reasons;
 pub mod statement;
 
@@ -15,7 +17,7 @@ use crate::index::kernel::Backend;
 use crate::pipeline::Pipeline;
 use crate::state::State;
 use crate::state::classes::ClassId;
-use crate::state::jobs::JobId;
+use crate::state::jobs::{JobId, LeftPlace};
 use crate::state::tasks::TaskId;
 use statement::Journal;
 
@@ -66,6 +68,8 @@ pub struct Session<'s> {
     pub id: String,
     /// Tentative placements.
     pub journal: Journal,
+    /// Room kept for members that broken gangs have lost.
+    pub kept: Vec<LeftPlace>,
     /// Decisions so far.
     pub decisions: Vec<Decision>,
     /// Events for objects, told before statuses.
@@ -74,6 +78,8 @@ pub struct Session<'s> {
     pub refusals: FxHashMap<JobId, Refusal>,
     /// Per class: copies that did not fit anywhere in this session, from which number on more will not either.
     pub hopeless: FxHashMap<ClassId, u64>,
+    /// Why pods that look at other pods found no node, in words, as it was during the trial.
+    pub trial_reasons: FxHashMap<TaskId, String>,
     /// Waiting pods of jobs that are being placed.
     pub worksheets: FxHashMap<JobId, place::Worksheet>,
     /// Pods committed.

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::event::ObjectKey;
+use crate::planted::{Bug, planted};
 use crate::stateful::StatefulState;
 use classes::Classes;
 use jobs::{Job, JobId};
@@ -48,9 +49,9 @@ pub struct State {
     pub stateful: StatefulState,
     /// Every placed pod has been told to `stateful` (false until the first class needs it).
     pub stateful_fed: bool,
-    /// Sum of the allocatable amounts of known nodes.
+    /// Sum of the allocatable amounts of open nodes.
     pub total: Ledger,
-    /// Requests of everything that holds a node.
+    /// Requests of everything that holds an open node.
     pub used: Ledger,
     /// Tasks being deleted: where there are none, nothing can be pipelined.
     pub releasing: u32,
@@ -98,18 +99,6 @@ impl State {
     /// Name of a role number.
     pub fn role_name(&self, role: u32) -> &str {
         role.checked_sub(1).and_then(|at| self.role_names.get(at as usize)).map_or("", |name| name)
-    }
-
-    /// What is in use on the nodes that [`State::total`] counts: known and not cordoned.
-    pub fn used_on_open_nodes(&self, dim: resource::Dim) -> f64 {
-        let Some(column) = self.nodes.columns.get(dim as usize) else { return 0.0 };
-        self.nodes
-            .identity
-            .iter()
-            .zip(&column.used)
-            .filter(|(node, _)| node.known && !node.unschedulable)
-            .map(|(_, used)| used)
-            .sum()
     }
 
     /// Marks a job for the next session.
@@ -190,26 +179,29 @@ impl State {
         }
         let class = &self.classes.list[row.class as usize];
         let job = &mut self.jobs[row.job as usize];
-        let best_effort =
-            row.status == Status::Pending && class.best_effort && !row.gated && !row.stuck;
+        let unlimited = row.status == Status::Pending && class.best_effort && !row.gated;
+        let (best_effort, stuck) = (unlimited && !row.stuck, unlimited && row.stuck);
         let role = job.role_mut(row.role);
         if sign > 0 {
             role.counts.enter(row.status);
             role.best_effort += u32::from(best_effort);
             job.counts.enter(row.status);
             job.best_effort += u32::from(best_effort);
+            job.stuck += u32::from(stuck);
         } else {
             role.counts.leave(row.status);
             role.best_effort -= u32::from(best_effort);
             job.counts.leave(row.status);
             job.best_effort -= u32::from(best_effort);
+            job.stuck -= u32::from(stuck);
         }
         let queue = &mut self.queues[job.queue as usize];
         let counts_for_queue = job.group.is_some();
         if row.status.is_charged() {
             job.allocated.add_request(&class.request, sign);
             if counts_for_queue {
-                queue.allocated.add_request(&class.request, sign);
+                let times = if planted(Bug::DoubleCount) { 2 } else { 1 };
+                queue.allocated.add_request(&class.request, sign * times);
                 queue.request.add_request(&class.request, sign);
             }
         } else if row.status == Status::Pending {
@@ -231,7 +223,7 @@ impl State {
         let (node, status, class_id) = (row.node, row.status, row.class);
         let class = &self.classes.list[class_id as usize];
         self.nodes.account(node, &class.request, class.spec.nonzero, status, 1);
-        if status != Status::Pipelined {
+        if status != Status::Pipelined && self.nodes.identity[node as usize].is_open() {
             self.used.add_request(&class.request, 1);
         }
         if status == Status::Releasing {
@@ -257,7 +249,7 @@ impl State {
         let (node, status, [before, after]) = (row.node, row.status, row.links);
         let class = &self.classes.list[row.class as usize];
         self.nodes.account(node, &class.request, class.spec.nonzero, status, -1);
-        if status != Status::Pipelined {
+        if status != Status::Pipelined && self.nodes.identity[node as usize].is_open() {
             self.used.add_request(&class.request, -1);
         }
         if status == Status::Releasing {

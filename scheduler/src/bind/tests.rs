@@ -10,10 +10,7 @@ use crate::fence::Fence;
 use crate::scripted::{Answer, Script};
 
 fn bind() -> Bind {
-    Bind {
-        pod: PodRef { namespace: "ns".into(), name: "a".into(), uid: "uid-a".into() },
-        node: "n1".into(),
-    }
+    Bind { pod: PodRef::new("ns", "a", "uid-a"), node: "n1".into() }
 }
 
 fn pod(uid: &str, node: Option<&str>) -> Answer {
@@ -115,9 +112,9 @@ async fn no_more_binds_than_the_limit_are_in_flight_and_all_are_reported() {
     let (outcomes, mut reported) = mpsc::unbounded_channel();
     let binds: Vec<Bind> = (0..10)
         .map(|i| {
-            let mut bind = bind();
-            bind.pod.uid = format!("uid-{i}").into();
-            bind
+            let bind = bind();
+            let pod = PodRef::new(&*bind.pod.namespace, &*bind.pod.name, &*format!("uid-{i}"));
+            Bind { pod, ..bind }
         })
         .collect();
     send.send(binds).unwrap();

@@ -85,7 +85,7 @@ fn queue_defaults_are_weight_one_and_reclaimable() {
     let queue_of = |spec: Value| queue(&json!({"metadata": {"name": "q"}, "spec": spec})).unwrap();
     let plain = queue_of(Value::Null);
     assert_eq!((plain.weight, plain.reclaimable, plain.fifo), (1, true, false));
-    assert_eq!(plain.state, QueueState::Unknown);
+    assert_eq!(plain.state, QueueState::Open);
     assert_eq!(queue_of(json!({"weight": -4})).weight, 1);
     let full = queue_of(json!({"reclaimable": false, "dequeueStrategy": "fifo", "parent": "root",
                                "guarantee": {"resource": {"cpu": 2}}}));

@@ -30,11 +30,11 @@ fn dispatcher() -> (Dispatcher, Sent) {
 }
 
 fn pod() -> PodRef {
-    PodRef { namespace: "ns".into(), name: "a".into(), uid: "u".into() }
+    PodRef::new("ns", "a", "u")
 }
 
 fn condition() -> Decision {
-    let message = "no room".to_owned();
+    let message = "no room".into();
     Decision::PodCondition { pod: pod(), reason: "Unschedulable", message, nominated: None }
 }
 

@@ -132,7 +132,7 @@ fn a_wish_that_replaces_one_not_yet_written_keeps_what_only_that_one_knew() {
     let newer = queue(&["a"], &["c"]).instead_of(&queue(&["a", "c"], &["a", "b"]));
     assert_eq!(newer, queue(&["a"], &["c", "b"]));
     let pod = |since: Option<&str>| StatusWrite::Pod {
-        pod: PodRef { namespace: "ns".into(), name: "a".into(), uid: "u".into() },
+        pod: PodRef::new("ns", "a", "u"),
         reason: "Unschedulable",
         message: String::new(),
         nominated: None,
@@ -145,7 +145,7 @@ fn a_wish_that_replaces_one_not_yet_written_keeps_what_only_that_one_knew() {
 async fn a_pod_condition_keeps_its_transition_time_and_is_dropped_when_the_pod_is_bound() {
     let condition = |uid: &str, since: Option<&str>| {
         Message::Write(StatusWrite::Pod {
-            pod: PodRef { namespace: "ns".into(), name: "a".into(), uid: uid.into() },
+            pod: PodRef::new("ns", "a", uid),
             reason: "Unschedulable",
             message: "0/1 nodes are unavailable".to_owned(),
             nominated: None,

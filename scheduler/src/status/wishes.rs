@@ -213,7 +213,7 @@ mod tests {
 
     fn condition(reason: &'static str, message: &str) -> StatusWrite {
         StatusWrite::Pod {
-            pod: PodRef { namespace: "ns".into(), name: "a".into(), uid: "u".into() },
+            pod: PodRef::new("ns", "a", "u"),
             reason,
             message: message.to_owned(),
             nominated: None,

@@ -46,11 +46,7 @@ fn id(name: &str) -> ObjectId {
 
 fn reference(world: &World, name: &str) -> PodRef {
     let object = world.store().get(&id(name)).expect("pod");
-    PodRef {
-        namespace: Arc::from("default"),
-        name: Arc::from(name),
-        uid: Arc::from(uid_of(object).as_str()),
-    }
+    PodRef::new("default", name, uid_of(object))
 }
 
 fn text(world: &World, name: &str, pointer: &str) -> Option<String> {

@@ -2,6 +2,8 @@
 //! is ready; from then on each turn places one more pod, so that surplus is interleaved between queues and jobs. A
 //! gang that is only promised room keeps it until the session ends (B54).
 
+use rustc_hash::FxHashSet;
+
 use super::Action;
 use crate::event::{PodGroupPhase, QueueState};
 use crate::session::order::Heaps;
@@ -16,10 +18,30 @@ pub struct Allocate;
 
 impl Action for Allocate {
     fn run(&mut self, session: &mut Session<'_>) {
+        let mut served = FxHashSet::default();
+        let mut again = Vec::new();
+        for job in session.broken_gangs() {
+            served.insert(job);
+            if may_be_placed(session, job) && serve(session, job) == Served::More {
+                again.push(job);
+            }
+            session.keep_places(job);
+        }
         let mut heaps = Heaps::default();
+        for job in again {
+            heaps.push_job(session, job);
+        }
+        let mut standing = FxHashSet::default();
         for job in session.jobs() {
-            if may_be_placed(session, job) {
+            if served.contains(&job) {
+                continue;
+            }
+            let placeable = may_be_placed(session, job);
+            if placeable || stands_in_line(session, job) {
                 heaps.push_job(session, job);
+            }
+            if !placeable {
+                standing.insert(job);
             }
         }
         while let Some(queue) = heaps.pop_queue() {
@@ -30,28 +52,54 @@ impl Action for Allocate {
                 continue;
             }
             let Some(job) = heaps.pop_job(queue) else { continue };
-            let from = session.journal.savepoint();
-            match session.place_job(job) {
-                Outcome::Ready { more } => {
-                    session.commit(from, job);
-                    if more {
-                        heaps.put_back(session, queue, job);
-                    }
+            if standing.contains(&job) {
+                heaps.drop_jobs(queue);
+                continue;
+            }
+            match serve(session, job) {
+                Served::More => heaps.put_back(session, queue, job),
+                // The head blocks its queue: nobody behind it is served in this session.
+                Served::Refused if session.state.queues[queue as usize].fifo => {
+                    heaps.drop_jobs(queue);
                 }
-                Outcome::Pipelined => {
-                    session.refusals.insert(job, Refusal::Pipelined);
-                }
-                Outcome::Refused { refusal, lasting } => {
-                    session.rollback(from);
-                    session.refuse(job, refusal, lasting);
-                    if session.state.queues[queue as usize].fifo {
-                        // The head blocks its queue: nobody behind it is served in this session.
-                        heaps.drop_jobs(queue);
-                    }
-                }
-                Outcome::Nothing => session.rollback(from),
+                Served::Refused | Served::Done => {}
             }
             heaps.push_queue(session, queue);
+        }
+    }
+}
+
+/// What became of a job's turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Served {
+    /// It has further pods to place.
+    More,
+    /// It has nothing left to do in this session.
+    Done,
+    /// It was refused.
+    Refused,
+}
+
+/// One turn of a job.
+fn serve(session: &mut Session<'_>, job: JobId) -> Served {
+    let from = session.journal.savepoint();
+    match session.place_job(job) {
+        Outcome::Ready { more } => {
+            session.commit(from, job);
+            if more { Served::More } else { Served::Done }
+        }
+        Outcome::Pipelined => {
+            session.refusals.insert(job, Refusal::Pipelined);
+            Served::Done
+        }
+        Outcome::Refused { refusal, lasting } => {
+            session.rollback(from);
+            session.refuse(job, refusal, lasting);
+            Served::Refused
+        }
+        Outcome::Nothing => {
+            session.rollback(from);
+            Served::Done
         }
     }
 }
@@ -88,7 +136,17 @@ fn may_be_placed(session: &mut Session<'_>, job: JobId) -> bool {
     if row.parked.is_some_and(|parked| parked.release_epoch == session.state.release_epoch) {
         return false;
     }
-    session.has_placeable(job)
+    session.prepare(job)
+}
+
+/// In a queue that is served in order, a job that cannot be placed in this session still keeps its place in the line:
+/// one that was not admitted, or that has no room since nothing was released.
+fn stands_in_line(session: &Session<'_>, job: JobId) -> bool {
+    let row = &session.state.jobs[job as usize];
+    let queue = &session.state.queues[row.queue as usize];
+    queue.exists
+        && queue.fifo
+        && (row.is_pending() || (row.parked.is_some() && session.has_placeable(job)))
 }
 
 impl Session<'_> {
@@ -111,7 +169,8 @@ impl Session<'_> {
     fn refuse(&mut self, job: JobId, refusal: Refusal, lasting: bool) {
         self.refused += 1;
         // What is only promised to others comes back when the session ends.
-        let settled = self.journal.open().is_empty();
+        let settled =
+            self.journal.open().is_empty() && self.kept.is_empty() && !self.keeps_places(job);
         if let Refusal::Room { placed, .. } = refusal
             && settled
             && lasting

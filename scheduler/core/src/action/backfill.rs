@@ -2,8 +2,9 @@
 //! a matter of the number of pods on a node.
 
 use super::Action;
-use crate::session::Session;
+use crate::event::QueueState;
 use crate::session::order::{Heaps, pending_tasks};
+use crate::session::{Refusal, Session};
 use crate::state::jobs::JobId;
 
 /// The action.
@@ -14,12 +15,7 @@ impl Action for Backfill {
     fn run(&mut self, session: &mut Session<'_>) {
         let mut heaps = Heaps::default();
         for job in session.jobs() {
-            let row = &session.state.jobs[job as usize];
-            if !row.is_pending()
-                && session.has_queue(job)
-                && session.pipeline.job_valid(session.state, job).is_ok()
-                && !pending_tasks(session.state, job, true).is_empty()
-            {
+            if may_be_filled(session, job) {
                 heaps.push_job(session, job);
             }
         }
@@ -32,19 +28,50 @@ impl Action for Backfill {
     }
 }
 
-/// Places a job's best-effort pods; they are bound once the gang is ready.
+fn may_be_filled(session: &Session<'_>, job: JobId) -> bool {
+    let row = &session.state.jobs[job as usize];
+    let queue = &session.state.queues[row.queue as usize];
+    !row.is_pending()
+        && queue.exists
+        && !matches!(queue.state, QueueState::Closed | QueueState::Closing)
+        && session.pipeline.job_valid(session.state, job).is_ok()
+        && row.best_effort + row.stuck > 0
+}
+
+/// Places a job's best-effort pods; they are bound once the gang is ready. One that finds no place does not count
+/// as ready, so it cannot carry the others over the minimum.
 fn fill(session: &mut Session<'_>, job: JobId) {
     let mut tasks = pending_tasks(session.state, job, true);
     session.sort_tasks(&mut tasks);
     let from = session.journal.savepoint();
+    let mut refusal = None;
     for task in tasks {
-        if session.held(task).is_none()
-            && let Some(node) = session.find_place(task)
-        {
-            session.place(task, node, false);
-        }
+        let problem = match session.held(task) {
+            Some(message) => Refusal::Held { task, message },
+            None => match session.find_place(task) {
+                Some(node) => {
+                    session.place(task, node, false);
+                    continue;
+                }
+                None => {
+                    if session.depends_on_pods(task) {
+                        session.keep_reasons(task);
+                    }
+                    Refusal::Room { task, placed: 0 }
+                }
+            },
+        };
+        session.state.set_stuck(task, true);
+        refusal.get_or_insert(problem);
     }
+    let placed = session.journal.since(from).len() as u32;
     if session.pipeline.job_ready(session.state, job) {
         session.commit(from, job);
+    }
+    if let Some(mut refusal) = refusal {
+        if let Refusal::Room { placed: fit, .. } = &mut refusal {
+            *fit = placed;
+        }
+        session.refusals.entry(job).or_insert(refusal);
     }
 }

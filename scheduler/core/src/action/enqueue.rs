@@ -33,6 +33,10 @@ impl Action for Enqueue {
             let admission = ask(session, job);
             if admission.vote == Vote::Reject {
                 session.reject(job, admission.message);
+                if session.state.queues[queue as usize].fifo {
+                    // Nobody is admitted past the head; allocate will not serve them before it either.
+                    heaps.drop_jobs(queue);
+                }
             } else {
                 session.admit(job);
             }

@@ -2,7 +2,9 @@
 //! it names the best node. Blocks of 64 nodes are grouped by 64 again, so that the best node of 100,000 is
 //! found by looking at about 25 groups.
 
-use super::kernel::{Backend, BlockResult, Question, Room, evaluate};
+use std::ops::Range;
+
+use super::kernel::{Backend, BlockResult, Question, Room, evaluate, evaluate_lanes};
 use super::score::ClassHot;
 use crate::planted::{Bug, planted};
 use crate::state::classes::{KeyId, StaticKey};
@@ -28,7 +30,57 @@ pub struct ClassIndex {
     group_best: Vec<f64>,
     group_block: Vec<u32>,
     total: u64,
+    /// The block that was evaluated last, with all its lanes: the next placement often falls on it again.
+    last: Option<Box<Recent>>,
 }
+
+/// Every lane of one block.
+#[derive(Debug, Default)]
+struct Recent {
+    block: Option<usize>,
+    lanes: BlockResult,
+    strips: [Strip; STRIPS],
+}
+
+/// Some neighbouring lanes in short.
+#[derive(Clone, Copy, Debug)]
+struct Strip {
+    /// Best score, [`NONE`] where nothing fits.
+    best: f64,
+    /// Its lane, the lowest among equals.
+    lane: u8,
+    /// Copies that fit.
+    copies: f64,
+}
+
+impl Default for Strip {
+    fn default() -> Self {
+        Self { best: NONE, lane: 0, copies: 0.0 }
+    }
+}
+
+impl Strip {
+    fn of(lanes: &BlockResult, strip: usize) -> Self {
+        let range = strip * STRIP..(strip + 1) * STRIP;
+        let (copies, scores) = (&lanes.copies[range.clone()], &lanes.score[range]);
+        let mut fitting = [NONE; STRIP];
+        for lane in 0..STRIP {
+            fitting[lane] = if copies[lane] >= 1.0 { scores[lane] } else { NONE };
+        }
+        let best = fitting.into_iter().fold(NONE, |a, b| if b > a { b } else { a });
+        let lane = if planted(Bug::TieByHash) {
+            (0..STRIP).filter(|&lane| fitting[lane] == best).max_by_key(|lane| lane * 5 % STRIP)
+        } else {
+            fitting.iter().position(|&score| score == best)
+        };
+        let lane = (strip * STRIP + lane.unwrap_or(0)) as u8;
+        Self { best, lane, copies: copies.iter().sum() }
+    }
+}
+
+/// Lanes that are evaluated together after a placement: as many as the widest vectors hold.
+const STRIP: usize = 8;
+const STRIPS: usize = LANES / STRIP;
 
 impl ClassIndex {
     /// An index that knows nothing yet.
@@ -45,12 +97,12 @@ impl ClassIndex {
             group_best: Vec::new(),
             group_block: Vec::new(),
             total: 0,
+            last: None,
         }
     }
 
-    /// Catches up with every block that changed since the last call.
-    pub fn refresh(&mut self, nodes: &Nodes, key: &StaticKey, backend: Backend) {
-        let blocks = nodes.blocks();
+    /// Makes room for new blocks, and forgets what a changed key makes wrong.
+    fn prepare(&mut self, blocks: usize, key: &StaticKey) {
         if self.key_epoch != key.epoch || self.constant != key.constant {
             self.key_epoch = key.epoch;
             self.constant = key.constant;
@@ -64,34 +116,40 @@ impl ClassIndex {
             self.group_best.resize(blocks.div_ceil(LANES), NONE);
             self.group_block.resize(blocks.div_ceil(LANES), 0);
         }
-        let mut out = BlockResult::default();
-        let mut fixed = [key.constant.unwrap_or(0.0); LANES];
-        for group in 0..self.group_best.len() {
-            let mut moved = false;
-            for block in group * LANES..((group + 1) * LANES).min(blocks) {
-                if self.seen[block] != nodes.version[block] {
-                    self.evaluate(nodes, key, backend, block, &mut fixed, &mut out);
-                    moved = true;
-                }
-            }
-            if moved {
-                self.regroup(group);
-            }
-        }
     }
 
-    /// Evaluates one block again, after a placement on it.
-    pub fn refresh_block(
-        &mut self,
-        nodes: &Nodes,
-        key: &StaticKey,
-        backend: Backend,
-        block: usize,
-    ) {
-        let mut out = BlockResult::default();
+    /// Catches up after one copy was placed on a node.
+    pub fn placed(&mut self, nodes: &Nodes, key: &StaticKey, backend: Backend, node: NodeId) {
+        let (block, lane) = (node as usize / LANES, node as usize % LANES);
+        let mut last = self.last.take().unwrap_or_default();
         let mut fixed = [key.constant.unwrap_or(0.0); LANES];
-        self.evaluate(nodes, key, backend, block, &mut fixed, &mut out);
-        self.regroup(block / LANES);
+        let only_this = nodes.version[block] == self.seen[block].wrapping_add(1);
+        if last.block == Some(block) && only_this {
+            let strip = lane / STRIP;
+            let lanes = strip * STRIP..(strip + 1) * STRIP;
+            if key.constant.is_none() {
+                fill_fixed(key, nodes, block, lanes.clone(), &mut fixed);
+            }
+            let question = self.question(nodes, key, block, &fixed);
+            evaluate_lanes(backend, &question, lanes, &mut last.lanes);
+            last.strips[strip] = Strip::of(&last.lanes, strip);
+            self.note(nodes, block, &last.strips);
+        } else {
+            self.evaluate(nodes, key, backend, block, &mut fixed, &mut last);
+        }
+        self.last = Some(last);
+        self.regroup_after(block);
+    }
+
+    fn question<'q>(
+        &'q self,
+        nodes: &'q Nodes,
+        key: &StaticKey,
+        block: usize,
+        fixed: &'q [f64; LANES],
+    ) -> Question<'q> {
+        let mask = key.mask.get(block).copied().unwrap_or(0);
+        Question { class: &self.hot, nodes, block, mask, room: Room::Free, fixed }
     }
 
     fn evaluate(
@@ -101,27 +159,54 @@ impl ClassIndex {
         backend: Backend,
         block: usize,
         fixed: &mut [f64; LANES],
-        out: &mut BlockResult,
+        last: &mut Recent,
     ) {
-        self.seen[block] = nodes.version[block];
-        self.total -= u64::from(self.copies[block]);
-        let mask = key.mask.get(block).copied().unwrap_or(0);
-        if mask == 0 {
+        if key.mask.get(block).is_none_or(|&mask| mask == 0) {
+            self.seen[block] = nodes.version[block];
+            self.total -= u64::from(self.copies[block]);
             self.best[block] = NONE;
             self.copies[block] = 0;
             return;
         }
         if key.constant.is_none() {
-            fill_fixed(key, nodes, block, fixed);
+            fill_fixed(key, nodes, block, 0..LANES, fixed);
         }
-        let class = &self.hot;
-        let question = Question { class, nodes, block, mask, room: Room::Free, fixed };
-        evaluate(backend, &question, out);
-        let (best, lane, copies) = summary(out);
+        last.block = Some(block);
+        evaluate(backend, &self.question(nodes, key, block, fixed), &mut last.lanes);
+        for (number, strip) in last.strips.iter_mut().enumerate() {
+            *strip = Strip::of(&last.lanes, number);
+        }
+        self.note(nodes, block, &last.strips);
+    }
+
+    /// Remembers what a block offers now.
+    fn note(&mut self, nodes: &Nodes, block: usize, strips: &[Strip; STRIPS]) {
+        let (mut best, mut lane, mut copies) = (NONE, 0, 0.0);
+        for strip in strips {
+            if strip.best > best {
+                (best, lane) = (strip.best, strip.lane);
+            }
+            copies += strip.copies;
+        }
+        let copies = copies.min(f64::from(u32::MAX)) as u32;
+        self.seen[block] = nodes.version[block];
+        self.total -= u64::from(self.copies[block]);
         self.best[block] = best;
         self.lane[block] = lane;
         self.copies[block] = copies;
         self.total += u64::from(copies);
+    }
+
+    /// Keeps a group's best after one of its blocks changed.
+    fn regroup_after(&mut self, block: usize) {
+        let (group, best) = (block / LANES, self.best[block]);
+        let (top, at) = (self.group_best[group], self.group_block[group] as usize);
+        if best > top || best == top && block < at {
+            self.group_best[group] = best;
+            self.group_block[group] = block as u32;
+        } else if block == at {
+            self.regroup(group);
+        }
     }
 
     fn regroup(&mut self, group: usize) {
@@ -156,39 +241,53 @@ impl ClassIndex {
     }
 }
 
-/// Static scores of the lanes of a block.
-pub fn fill_fixed(key: &StaticKey, nodes: &Nodes, block: usize, fixed: &mut [f64; LANES]) {
-    for (lane, fixed) in fixed.iter_mut().enumerate() {
-        let slot = block * LANES + lane;
-        *fixed = key.score(slot as NodeId, nodes.signature[slot]);
+/// Lets indexes catch up with every block that changed since they looked last. The blocks are the outer loop: many
+/// classes read the columns of a block while it is in the cache.
+pub fn refresh_all<'i>(
+    indexes: impl Iterator<Item = &'i mut ClassIndex>,
+    nodes: &Nodes,
+    keys: &[StaticKey],
+    backend: Backend,
+) {
+    let blocks = nodes.blocks();
+    let mut all: Vec<(&mut ClassIndex, &StaticKey, Box<Recent>)> = indexes
+        .map(|index| {
+            let key = &keys[index.key as usize];
+            index.prepare(blocks, key);
+            let last = index.last.take().unwrap_or_default();
+            (index, key, last)
+        })
+        .collect();
+    for group in 0..blocks.div_ceil(LANES) {
+        let mut moved = vec![false; all.len()];
+        for block in group * LANES..((group + 1) * LANES).min(blocks) {
+            for ((index, key, last), moved) in all.iter_mut().zip(&mut moved) {
+                if index.seen[block] != nodes.version[block] {
+                    let mut fixed = [key.constant.unwrap_or(0.0); LANES];
+                    index.evaluate(nodes, key, backend, block, &mut fixed, last);
+                    *moved = true;
+                }
+            }
+        }
+        for ((index, ..), _) in all.iter_mut().zip(moved).filter(|(_, moved)| *moved) {
+            index.regroup(group);
+        }
+    }
+    for (index, _, last) in all {
+        index.last = Some(last);
     }
 }
 
-/// Best score, its lane (lowest among equals) and the sum of copies of a block.
-pub fn summary(out: &BlockResult) -> (f64, u8, u32) {
-    let mut fitting = [NONE; LANES];
-    let mut copies = [0.0; 8];
-    for chunk in 0..LANES / 8 {
-        for (i, copies) in copies.iter_mut().enumerate() {
-            let lane = chunk * 8 + i;
-            fitting[lane] = if out.copies[lane] >= 1.0 { out.score[lane] } else { NONE };
-            *copies += out.copies[lane];
-        }
+/// Static scores of the lanes of a block.
+pub fn fill_fixed(
+    key: &StaticKey,
+    nodes: &Nodes,
+    block: usize,
+    lanes: Range<usize>,
+    fixed: &mut [f64; LANES],
+) {
+    for lane in lanes {
+        let slot = block * LANES + lane;
+        fixed[lane] = key.score(slot as NodeId, nodes.signature[slot]);
     }
-    let mut top = [NONE; 8];
-    for chunk in fitting.chunks_exact(8) {
-        for i in 0..8 {
-            top[i] = if chunk[i] > top[i] { chunk[i] } else { top[i] };
-        }
-    }
-    let best = top.into_iter().fold(NONE, |a, b| if b > a { b } else { a });
-    let lane = if planted(Bug::TieByHash) {
-        (0..LANES)
-            .filter(|&lane| fitting[lane] == best)
-            .max_by_key(|lane| lane.wrapping_mul(0x9E37) % 61)
-    } else {
-        fitting.iter().position(|&score| score == best)
-    };
-    let sum: f64 = copies.into_iter().sum();
-    (best, lane.unwrap_or(0) as u8, sum.min(f64::from(u32::MAX)) as u32)
 }

@@ -49,7 +49,7 @@ impl Plugin for Overcommit {
     fn open(&mut self, state: &State) {
         self.idle = Vector::default();
         for (dim, amount) in state.total.iter() {
-            let idle = amount as f64 * self.factor - state.used_on_open_nodes(dim);
+            let idle = amount as f64 * self.factor - state.used.get(dim) as f64;
             self.idle.set(dim, idle);
         }
         self.inqueue = Vector::default();

@@ -15,6 +15,10 @@ use crate::state::resource::{CPU, Dim, Ledger, MEMORY, PODS, Vector, le, share};
 use super::EvictFor;
 use crate::state::tasks::{NO_JOB, TaskId};
 
+/// Noise of the water filling, as part of an amount and at least, in stored units.
+const NOISE_PART: f64 = 1e-12;
+const NOISE_FLOOR: f64 = 1e-6;
+
 /// What a queue may have.
 #[derive(Clone, Debug, Default)]
 struct Attributes {
@@ -154,9 +158,23 @@ impl Proportion {
             }
         }
         for (at, attributes) in self.queues.iter_mut().enumerate() {
+            attributes.deserved = settled(&attributes.deserved);
             attributes.share = share_of(&state.queues[at].allocated, &attributes.deserved);
         }
     }
+}
+
+/// Adding parts leaves noise in the last bits, and one bit too little would refuse a pod that fits exactly:
+/// amounts that miss a whole unit by noise alone become that unit.
+fn settled(deserved: &Vector) -> Vector {
+    let mut settled = Vector::default();
+    for dim in deserved.dims() {
+        let amount = deserved.get(dim);
+        let noise = (amount * NOISE_PART).max(NOISE_FLOOR);
+        let whole = amount.round();
+        settled.set(dim, if (amount - whole).abs() <= noise { whole } else { amount });
+    }
+    settled
 }
 
 fn same(a: &Vector, b: &Vector) -> bool {

@@ -2,6 +2,8 @@
 //! PodGroups (3.4, 7.2), conditions of waiting pods (features.md 5.3) and allocations of queues are compared
 //! with what is stored; only differences become decisions.
 
+use std::sync::Arc;
+
 use tephra_api::reasons;
 
 use super::reasons::Words;
@@ -9,13 +11,14 @@ use super::{Refusal, Session};
 use crate::decision::{Decision, Notice, NoticeKind};
 use crate::event::{GroupCondition, PodGroupPhase, PodGroupStatus};
 use crate::state::jobs::JobId;
-use crate::state::resource::{CPU, MEMORY};
+use crate::state::nodes::NO_NODE;
 use crate::state::status::Status;
-use crate::state::tasks::TaskId;
+use crate::state::tasks::{TaskId, Told};
 
 impl Session<'_> {
     /// Ends the session.
     pub fn close(&mut self) {
+        self.give_back_places();
         let start = self.journal.savepoint_at_start();
         self.rollback(start);
         let mut words = Words::default();
@@ -29,6 +32,9 @@ impl Session<'_> {
     }
 
     fn tell_job(&mut self, job: JobId, words: &mut Words) {
+        if self.is_as_told(job) {
+            return;
+        }
         let mut status = self.status_of(job);
         let row = &self.state.jobs[job as usize];
         let Some(group) = &row.group else { return };
@@ -101,11 +107,28 @@ impl Session<'_> {
             let row = &mut self.state.jobs[job as usize];
             row.phase = status.phase;
             if let Some(group) = &mut row.group {
-                group.status = status;
+                group.set_status(status);
             }
             self.state.refresh_job(job);
         }
         self.tell_pods(job, words);
+    }
+
+    /// A whole gang whose PodGroup says so, and nothing else is to be said: most jobs, most of the time.
+    fn is_as_told(&self, job: JobId) -> bool {
+        let row = &self.state.jobs[job as usize];
+        let Some(group) = &row.group else { return true };
+        let count = |status| row.counts.of(status) as i32;
+        self.pipeline.gang
+            && group.content
+            && group.status.running == count(Status::Running)
+            && group.status.succeeded == count(Status::Succeeded)
+            && group.status.failed == count(Status::Failed)
+            && !row.tasks.is_empty()
+            && row.is_ready()
+            && row.roles_ready()
+            && !self.refusals.contains_key(&job)
+            && group.status.phase == self.phase_of(job, false)
     }
 
     fn condition(&self, kind: &str, reason: &str, message: String) -> GroupCondition {
@@ -138,14 +161,14 @@ impl Session<'_> {
         let row = &self.state.jobs[job as usize];
         let of = |status| row.counts.of(status);
         let completed = of(Status::Failed) + of(Status::Succeeded);
-        let releasing = row
-            .tasks
-            .iter()
-            .filter(|&&task| {
-                let row = &self.state.tasks[task];
-                row.status == Status::Releasing && row.node != crate::state::nodes::NO_NODE
-            })
-            .count() as u32;
+        let on_node = |&&task: &&TaskId| {
+            let row = &self.state.tasks[task];
+            row.status == Status::Releasing && row.node != NO_NODE
+        };
+        let releasing = match of(Status::Releasing) {
+            0 => 0,
+            _ => row.tasks.iter().filter(on_node).count() as u32,
+        };
         let scheduled = of(Status::Running) + of(Status::Bound) + completed;
         let min = row.min_member();
         if of(Status::Running) > 0 && unschedulable {
@@ -246,12 +269,14 @@ impl Session<'_> {
                 "waits for room that is being freed, once minAvailable is satisfied".to_owned(),
             ),
         };
-        let waiting: Vec<TaskId> = self.waiting(job);
-        for task in waiting {
+        let all = told(reason, message);
+        for task in self.waiting(job) {
             // A pod that is itself held says so, whatever keeps its gang.
             match self.held(task) {
-                Some(own) => self.tell_pod(task, reasons::UNSUPPORTED, own),
-                None => self.tell_pod(task, reason, message.clone()),
+                Some(own) => {
+                    self.tell_pod(task, reasons::UNSUPPORTED, &told(reasons::UNSUPPORTED, own));
+                }
+                None => self.tell_pod(task, reason, &all),
             }
         }
     }
@@ -282,7 +307,11 @@ impl Session<'_> {
             for task in self.waiting(job) {
                 if let Some(error) = self.state.tasks[task].bind_error.take() {
                     fresh = true;
-                    self.tell_pod(task, reasons::SCHEDULER_ERROR, error.into());
+                    self.tell_pod(
+                        task,
+                        reasons::SCHEDULER_ERROR,
+                        &told(reasons::SCHEDULER_ERROR, error),
+                    );
                 }
             }
             if fresh {
@@ -292,43 +321,23 @@ impl Session<'_> {
         }
     }
 
-    fn tell_pod(&mut self, task: TaskId, reason: &'static str, message: String) {
+    fn tell_pod(&mut self, task: TaskId, reason: &'static str, told: &Arc<Told>) {
         let row = &mut self.state.tasks[task];
-        if row.told.as_ref().is_some_and(|told| told.0 == reason && told.1 == message) {
+        if row.told.as_ref() == Some(told) {
             return;
         }
-        row.told = Some(Box::new((reason.to_owned(), message.clone())));
+        row.told = Some(told.clone());
         self.decisions.push(Decision::PodCondition {
             pod: row.pod.clone(),
             reason,
-            message,
+            message: told.message.clone(),
             nominated: None,
         });
     }
+}
 
-    fn tell_queues(&mut self) {
-        let mut dirty = std::mem::take(&mut self.state.dirty_queues);
-        dirty.sort_unstable();
-        for id in dirty {
-            let queue = &mut self.state.queues[id as usize];
-            queue.dirty = false;
-            if !queue.exists || queue.allocated.same(&queue.told) {
-                continue;
-            }
-            queue.told = queue.allocated.clone();
-            let mut allocated: Vec<(String, i64)> = queue
-                .allocated
-                .iter()
-                .filter(|&(dim, amount)| amount != 0 || dim == CPU || dim == MEMORY)
-                .map(|(dim, amount)| {
-                    (self.state.dims.name(dim).to_string(), self.state.dims.to_stored(dim, amount))
-                })
-                .collect();
-            allocated.sort();
-            self.decisions
-                .push(Decision::QueueAllocated { queue: queue.name.to_string(), allocated });
-        }
-    }
+fn told(reason: &str, message: impl Into<Arc<str>>) -> Arc<Told> {
+    Arc::new(Told { reason: reason.into(), message: message.into() })
 }
 
 fn has(status: &PodGroupStatus, kind: &str) -> bool {

@@ -2,7 +2,7 @@
 //! tasks inside a job. A queue's or job's key changes only by its own placements, and it is out of the heap while
 //! it is being served, so keys in the heaps are always current.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 
 use priority_queue::PriorityQueue;
@@ -13,7 +13,8 @@ use crate::plugin::OrderKey;
 use crate::state::State;
 use crate::state::jobs::JobId;
 use crate::state::queues::QueueId;
-use crate::state::tasks::TaskId;
+use crate::state::status::Status;
+use crate::state::tasks::{NO_NUMBER, TaskId};
 
 /// Plugins' key, then the older one, then the name.
 type Rank = Reverse<(OrderKey, i64, Arc<str>)>;
@@ -82,7 +83,7 @@ impl Session<'_> {
     /// A gang that lost members after it had started goes before everything else of its queue, so that nobody
     /// takes the places it needs back; a job whose binds keep being refused goes behind (user-pain: gangs that
     /// stay below their minimum for ever; one bad pod that starves its queue).
-    fn job_rank(&self, job: JobId) -> Rank {
+    pub(super) fn job_rank(&self, job: JobId) -> Rank {
         let row = &self.state.jobs[job as usize];
         let group = row.group.as_ref();
         let mut key = OrderKey::default();
@@ -96,56 +97,54 @@ impl Session<'_> {
         ))
     }
 
-    /// Sorts tasks of a job: plugins' order, then the number at the end of the name, then age, then uid (3.8).
-    pub fn sort_tasks(&self, tasks: &mut [TaskId]) {
-        tasks.sort_by_cached_key(|&task| {
-            let row = &self.state.tasks[task];
-            let number = trailing_number(&row.pod.name);
-            (
-                self.pipeline.task_order(self.state, task),
-                number.is_none(),
-                number.unwrap_or(0),
-                row.created_ms,
-                row.pod.uid.clone(),
-            )
+    /// Sorts tasks of a job: plugins' order, then the number at the end of the name, then age, then uid (3.8). Age
+    /// decides where only one of two names has a number.
+    pub fn sort_tasks(&self, tasks: &mut Vec<TaskId>) {
+        let mut keyed: Vec<(OrderKey, u64, i64, TaskId)> = tasks
+            .iter()
+            .map(|&task| {
+                let row = &self.state.tasks[task];
+                (self.pipeline.task_order(self.state, task), row.number, row.created_ms, task)
+            })
+            .collect();
+        let uid = |task: TaskId| &self.state.tasks[task].pod.uid;
+        let mixed = keyed.iter().any(|key| key.1 == NO_NUMBER)
+            && keyed.iter().any(|key| key.1 != NO_NUMBER);
+        keyed.sort_unstable_by(|a, b| {
+            let number = if mixed { Ordering::Equal } else { a.1.cmp(&b.1) };
+            a.0.cmp(&b.0).then(number).then(a.2.cmp(&b.2)).then_with(|| uid(a.3).cmp(uid(b.3)))
         });
+        if mixed {
+            keyed.chunk_by_mut(|a, b| a.0 == b.0).for_each(share_places_by_number);
+        }
+        tasks.clear();
+        tasks.extend(keyed.into_iter().map(|(.., task)| task));
     }
 }
 
-/// Number after the last `-` of a name with at least three parts.
-fn trailing_number(name: &str) -> Option<u64> {
-    let mut parts = name.rsplit('-');
-    let number = parts.next()?.parse().ok()?;
-    parts.nth(1)?;
-    Some(number)
+/// Tasks by age, some with numbers: those with numbers share the places that they have among them by number. So
+/// any two with numbers stand in that order, the others where their age puts them.
+fn share_places_by_number(tasks: &mut [(OrderKey, u64, i64, TaskId)]) {
+    let places: Vec<usize> = (0..tasks.len()).filter(|&at| tasks[at].1 != NO_NUMBER).collect();
+    let mut numbered: Vec<_> = places.iter().map(|&at| tasks[at].clone()).collect();
+    numbered.sort_by_key(|task| task.1);
+    for (&at, task) in places.iter().zip(numbered) {
+        tasks[at] = task;
+    }
 }
 
-/// Pending tasks of a job that allocate may place, in order.
+/// Pending tasks of a job that ask for room, or those that ask for nothing but a place.
+pub fn pending(state: &State, job: JobId, best_effort: bool) -> impl Iterator<Item = TaskId> + '_ {
+    state.jobs[job as usize].tasks.iter().copied().filter(move |&task| {
+        let row = &state.tasks[task];
+        row.status == Status::Pending
+            && row.ours
+            && !row.gated
+            && state.classes.list[row.class as usize].best_effort == best_effort
+    })
+}
+
+/// The same as a list.
 pub fn pending_tasks(state: &State, job: JobId, best_effort: bool) -> Vec<TaskId> {
-    use crate::state::status::Status;
-    state.jobs[job as usize]
-        .tasks
-        .iter()
-        .copied()
-        .filter(|&task| {
-            let row = &state.tasks[task];
-            row.status == Status::Pending
-                && row.ours
-                && !row.gated
-                && state.classes.list[row.class as usize].best_effort == best_effort
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::trailing_number;
-
-    #[test]
-    fn only_names_of_three_parts_have_a_number() {
-        assert_eq!(trailing_number("train-worker-12"), Some(12));
-        assert_eq!(trailing_number("worker-12"), None);
-        assert_eq!(trailing_number("train-worker-x"), None);
-        assert_eq!(trailing_number("a-b-99999999999999999999999"), None);
-    }
+    pending(state, job, best_effort).collect()
 }

@@ -2,11 +2,12 @@
 //! Pods of one class in a row are one *run*: whether a run fits is asked of the class's index once, and the best
 //! node for the next copy comes from the same index.
 
-use super::order::pending_tasks;
+use super::order::{pending, pending_tasks};
 use super::{Refusal, Session};
-use crate::index::ClassIndex;
 use crate::index::kernel::{BlockResult, Question, Room, evaluate};
 use crate::index::score::ClassHot;
+use crate::index::{ClassIndex, refresh_all};
+use crate::state::State;
 use crate::state::classes::{ClassId, NO_KEY};
 use crate::state::jobs::JobId;
 use crate::state::nodes::{LANES, NodeId};
@@ -38,6 +39,7 @@ pub enum Outcome {
 #[derive(Clone, Debug, Default)]
 pub struct Worksheet {
     tasks: Vec<TaskId>,
+    runs: Vec<Run>,
     next: usize,
 }
 
@@ -45,8 +47,49 @@ pub struct Worksheet {
 #[derive(Clone, Copy, Debug)]
 struct Run {
     class: ClassId,
+    role: u32,
     start: usize,
     end: usize,
+}
+
+impl Worksheet {
+    fn new(state: &State, tasks: Vec<TaskId>) -> Self {
+        let mut runs: Vec<Run> = Vec::new();
+        for (at, &task) in tasks.iter().enumerate() {
+            let row = &state.tasks[task];
+            match runs.last_mut() {
+                Some(run) if run.class == row.class && run.role == row.role => run.end += 1,
+                _ => runs.push(Run { class: row.class, role: row.role, start: at, end: at + 1 }),
+            }
+        }
+        Self { tasks, runs, next: 0 }
+    }
+
+    /// What is left of the runs.
+    fn left(&self) -> impl Iterator<Item = Run> + '_ {
+        let next = self.next;
+        let open = self.runs.iter().filter(move |run| run.end > next);
+        open.map(move |run| Run { start: run.start.max(next), ..*run })
+    }
+
+    fn current(&self) -> Option<Run> {
+        self.left().next()
+    }
+
+    /// Puts the runs that are left into another order.
+    fn arrange(&mut self, order: &[Run]) {
+        let tasks: Vec<TaskId> =
+            order.iter().flat_map(|run| &self.tasks[run.start..run.end]).copied().collect();
+        let mut start = self.next;
+        self.runs.clear();
+        for run in order {
+            let end = start + run.end - run.start;
+            self.runs.push(Run { start, end, ..*run });
+            start = end;
+        }
+        self.tasks.truncate(self.next);
+        self.tasks.extend(tasks);
+    }
 }
 
 /// A multi-class gang is tried in this many orders before it is refused.
@@ -55,26 +98,63 @@ const ORDERS: usize = 3;
 impl Session<'_> {
     /// True when a job has pods that allocate could place.
     pub fn has_placeable(&self, job: JobId) -> bool {
-        let row = &self.state.jobs[job as usize];
-        row.counts.of(Status::Pending) > 0 && !pending_tasks(self.state, job, false).is_empty()
+        pending(self.state, job, false).next().is_some()
+    }
+
+    /// Notes what allocate could place for a job; false when that is nothing.
+    pub fn prepare(&mut self, job: JobId) -> bool {
+        let sheet = self.worksheet(job);
+        let some = !sheet.tasks.is_empty();
+        if some {
+            self.worksheets.insert(job, sheet);
+        }
+        some
+    }
+
+    fn worksheet(&self, job: JobId) -> Worksheet {
+        if self.state.jobs[job as usize].counts.of(Status::Pending) == 0 {
+            return Worksheet::default();
+        }
+        let mut tasks = pending_tasks(self.state, job, false);
+        self.sort_tasks(&mut tasks);
+        Worksheet::new(self.state, tasks)
     }
 
     /// First waiting pod of a job.
     pub fn first_pending(&self, job: JobId) -> Option<TaskId> {
-        let mut tasks = pending_tasks(self.state, job, false);
-        self.sort_tasks(&mut tasks);
-        tasks.first().copied()
+        match self.worksheets.get(&job) {
+            Some(sheet) => sheet.tasks.get(sheet.next).copied(),
+            None => self.worksheet(job).tasks.first().copied(),
+        }
+    }
+
+    /// Brings the indexes of all classes that wait up to date together, block by block: a block's columns are read
+    /// from memory once and not once per class.
+    pub fn refresh_indexes(&mut self) {
+        let mut classes: Vec<ClassId> =
+            self.worksheets.values().flat_map(Worksheet::left).map(|run| run.class).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        let mut indexes: Vec<(ClassId, Box<ClassIndex>)> = classes
+            .into_iter()
+            .filter_map(|class| Some((class, self.detach_index(class)?)))
+            .collect();
+        refresh_all(
+            indexes.iter_mut().map(|(_, index)| &mut **index),
+            &self.state.nodes,
+            &self.state.classes.keys,
+            self.backend,
+        );
+        for (class, index) in indexes {
+            self.return_index(class, Some(index));
+        }
     }
 
     /// One turn of a job.
     pub fn place_job(&mut self, job: JobId) -> Outcome {
         let mut sheet = match self.worksheets.remove(&job) {
             Some(sheet) => sheet,
-            None => {
-                let mut tasks = pending_tasks(self.state, job, false);
-                self.sort_tasks(&mut tasks);
-                Worksheet { tasks, next: 0 }
-            }
+            None => self.worksheet(job),
         };
         let outcome = self.turn(job, &mut sheet);
         if matches!(outcome, Outcome::Ready { more: true }) {
@@ -123,9 +203,8 @@ impl Session<'_> {
     /// less room never means more copies. With several classes a greedy walk may succeed where it failed before,
     /// merely because somebody else took a node; pods with affinity may follow others that came.
     fn order_is_irrelevant(&self, sheet: &Worksheet) -> bool {
-        let run = self.run_at(sheet, sheet.next);
         let task = sheet.tasks[sheet.next];
-        run.end == sheet.tasks.len() && !self.depends_on_pods(task) && !self.has_volumes(task)
+        sheet.left().count() == 1 && !self.depends_on_pods(task) && !self.has_volumes(task)
     }
 
     /// Walks the waiting pods in order until the job is ready. Gives the first refusal.
@@ -133,8 +212,7 @@ impl Session<'_> {
         let from = self.journal.savepoint();
         let mut failed: Vec<u32> = Vec::new();
         let mut refusal: Option<Refusal> = None;
-        while sheet.next < sheet.tasks.len() {
-            let run = self.run_at(sheet, sheet.next);
+        while let Some(run) = sheet.current() {
             let mut index = self.take_index(run.class);
             let stop =
                 self.walk_run(job, sheet, run, index.as_deref_mut(), &mut failed, &mut refusal);
@@ -186,8 +264,7 @@ impl Session<'_> {
                         self.place(task, node, pipelined);
                         if let Some(index) = index.as_deref_mut() {
                             let key = &self.state.classes.keys[index.key as usize];
-                            let block = node as usize / LANES;
-                            index.refresh_block(&self.state.nodes, key, self.backend, block);
+                            index.placed(&self.state.nodes, key, self.backend, node);
                         }
                         if self.pipeline.job_ready(self.state, job) {
                             return true;
@@ -197,6 +274,9 @@ impl Session<'_> {
                     None => Refusal::Room { task, placed: 0 },
                 },
             };
+            if refusal.is_none() && self.depends_on_pods(task) {
+                self.keep_reasons(task);
+            }
             refusal.get_or_insert(problem);
             failed.push(role);
             if !self.state.jobs[job as usize].may_continue(failed) {
@@ -213,17 +293,6 @@ impl Session<'_> {
         false
     }
 
-    fn run_at(&self, sheet: &Worksheet, start: usize) -> Run {
-        let of = |at: usize| {
-            let row = &self.state.tasks[sheet.tasks[at]];
-            (row.class, row.role)
-        };
-        let first = of(start);
-        let end =
-            (start + 1..sheet.tasks.len()).find(|&at| of(at) != first).unwrap_or(sheet.tasks.len());
-        Run { class: first.0, start, end }
-    }
-
     /// A refusal that is certain before anything is placed: the queue may not take enough, or even if every
     /// class had the cluster for itself too few copies would fit. Exact for a gang of one class.
     fn foreseen(&mut self, job: JobId, sheet: &Worksheet) -> Option<Refusal> {
@@ -233,10 +302,7 @@ impl Session<'_> {
         let queue = row.queue;
         let (mut by_queue, mut by_room) = (0_u64, 0_u64);
         let mut blocked = None;
-        let mut at = sheet.next;
-        while at < sheet.tasks.len() {
-            let run = self.run_at(sheet, at);
-            at = run.end;
+        for run in sheet.left() {
             let length = (run.end - run.start) as u32;
             let allowed = self.pipeline.allocatable(self.state, queue, run.class, length);
             if allowed < length && blocked.is_none() {
@@ -291,38 +357,27 @@ impl Session<'_> {
     /// Sorts the runs that are left by how hard they are to place, so that pods with few choices go first (order
     /// 1), or by size of the request (order 2). False when that changes nothing.
     fn reorder(&mut self, sheet: &mut Worksheet, order: usize) -> bool {
-        let mut runs = Vec::new();
-        let mut at = sheet.next;
-        while at < sheet.tasks.len() {
-            let run = self.run_at(sheet, at);
-            at = run.end;
-            runs.push(run);
-        }
-        if runs.len() < 2 {
-            return false;
-        }
-        let before: Vec<usize> = runs.iter().map(|run| run.start).collect();
-        let mut keyed: Vec<(i64, Run)> = Vec::with_capacity(runs.len());
-        for run in runs {
-            let class = &self.state.classes.list[run.class as usize];
-            let key = match order {
-                1 if class.key != NO_KEY => {
-                    i64::from(self.state.classes.keys[class.key as usize].possible())
-                }
-                1 => 0,
-                _ => -self.weight(run.class),
-            };
-            keyed.push((key, run));
-        }
+        let mut keyed: Vec<(i64, Run)> = sheet
+            .left()
+            .map(|run| {
+                let class = &self.state.classes.list[run.class as usize];
+                let key = match order {
+                    1 if class.key != NO_KEY => {
+                        i64::from(self.state.classes.keys[class.key as usize].possible())
+                    }
+                    1 => 0,
+                    _ => -self.weight(run.class),
+                };
+                (key, run)
+            })
+            .collect();
         keyed.sort_by_key(|&(key, run)| (key, run.start));
-        if keyed.iter().map(|(_, run)| run.start).eq(before) {
-            return false;
+        let order: Vec<Run> = keyed.into_iter().map(|(_, run)| run).collect();
+        let changes = !order.iter().map(|run| run.start).is_sorted();
+        if changes {
+            sheet.arrange(&order);
         }
-        let tasks: Vec<TaskId> =
-            keyed.iter().flat_map(|(_, run)| &sheet.tasks[run.start..run.end]).copied().collect();
-        sheet.tasks.truncate(sheet.next);
-        sheet.tasks.extend(tasks);
-        true
+        changes
     }
 
     /// Dominant part of the cluster that one copy takes, in millionths.
@@ -338,15 +393,22 @@ impl Session<'_> {
             .unwrap_or(0)
     }
 
-    /// Takes the index of a class out of the state, up to date; `None` for classes that depend on other pods or
-    /// can be placed nowhere.
+    /// Takes the index of a class out of the state, up to date; `None` for classes that can be placed nowhere.
     fn take_index(&mut self, class: ClassId) -> Option<Box<ClassIndex>> {
+        let mut index = self.detach_index(class)?;
+        let keys = &self.state.classes.keys;
+        refresh_all(std::iter::once(&mut *index), &self.state.nodes, keys, self.backend);
+        Some(index)
+    }
+
+    /// Takes the index of a class out of the state as it is.
+    fn detach_index(&mut self, class: ClassId) -> Option<Box<ClassIndex>> {
         let row = &mut self.state.classes.list[class as usize];
         if row.impossible.is_some() || row.key == NO_KEY {
             return None;
         }
         let key = row.key;
-        let mut index = match row.index.take() {
+        let index = match row.index.take() {
             Some(index) => index,
             None => {
                 let row = &self.state.classes.list[class as usize];
@@ -355,7 +417,6 @@ impl Session<'_> {
             }
         };
         self.state.classes.refresh_scores(key, &self.state.nodes);
-        index.refresh(&self.state.nodes, &self.state.classes.keys[key as usize], self.backend);
         Some(index)
     }
 
@@ -377,6 +438,23 @@ impl Session<'_> {
             return None;
         }
         self.scan(task, &index.hot, Room::Future).map(|node| (node, true))
+    }
+
+    /// Places one waiting pod without regard to its gang, if its queue and the nodes allow it.
+    pub fn place_alone(&mut self, task: TaskId) -> bool {
+        let row = &self.state.tasks[task];
+        let (class, queue) = (row.class, self.state.jobs[row.job as usize].queue);
+        if self.held(task).is_some() || self.pipeline.allocatable(self.state, queue, class, 1) == 0
+        {
+            return false;
+        }
+        let mut index = self.take_index(class);
+        let choice = self.choose(task, index.as_deref_mut());
+        self.return_index(class, index);
+        if let Some((node, pipelined)) = choice {
+            self.place(task, node, pipelined);
+        }
+        choice.is_some()
     }
 
     /// A node for a pod that asks for nothing but a place.
@@ -438,6 +516,7 @@ impl Session<'_> {
                 &self.state.classes.keys[key as usize],
                 nodes,
                 block,
+                0..LANES,
                 &mut fixed,
             );
             if let Some(extra) = &extra {
@@ -519,7 +598,8 @@ impl Session<'_> {
     /// Best-effort pods count as ready for their gang while they wait, but not if no node could take them
     /// (scenario gang-besteffort-member-that-fits-nowhere).
     pub fn settle_best_effort(&mut self, job: JobId) {
-        if self.state.jobs[job as usize].counts.of(Status::Pending) == 0 {
+        let row = &self.state.jobs[job as usize];
+        if row.best_effort + row.stuck == 0 {
             return;
         }
         for task in pending_tasks(self.state, job, true) {

@@ -6,10 +6,16 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::{Refusal, Session};
+use crate::matching::node_selector::terms_conflict;
+use crate::matching::rejection::TERMS_CONFLICT;
 use crate::state::classes::{ClassId, NO_KEY};
 use crate::state::jobs::JobId;
+use crate::state::resource::{Dim, PODS, Request};
 use crate::state::status::{ALL, Status};
 use crate::state::tasks::TaskId;
+
+/// Told of a node for pods that ask for nothing but a place; others lack `pods` like any resource.
+const POD_NUMBER: &str = "node(s) pod number exceeded";
 
 /// Sentences that were made already.
 #[derive(Debug, Default)]
@@ -20,34 +26,50 @@ pub struct Words {
 impl Session<'_> {
     /// `0/5 nodes are unavailable: 2 Insufficient memory, 3 node(s) had untolerated taint(s).`
     pub fn node_reasons(&mut self, task: TaskId, words: &mut Words) -> String {
+        if let Some(text) = self.trial_reasons.get(&task) {
+            return text.clone();
+        }
         let class = self.state.tasks[task].class;
         let shared = !self.depends_on_pods(task) && self.state.tasks[task].held.is_none();
         if shared && let Some(text) = words.by_class.get(&class) {
             return text.clone();
         }
-        let (counts, nodes) = self.count_reasons(task);
-        let mut text = format!("0/{nodes} nodes are unavailable");
-        let mut parts: Vec<String> =
-            counts.into_iter().map(|(reason, n)| format!("{n} {reason}")).collect();
-        parts.sort();
-        if parts.is_empty() {
-            text = if nodes == 0 { "0/0 nodes are available".to_owned() } else { text };
-        } else {
-            text = format!("{text}: {}.", parts.join(", "));
-        }
+        let text = self.word_reasons(task);
         if shared {
             words.by_class.insert(class, text.clone());
         }
         text
     }
 
+    /// Keeps the reasons as they are now for a pod that looks at other pods: those of its own gang are on their
+    /// nodes only until the trial is taken back.
+    pub fn keep_reasons(&mut self, task: TaskId) {
+        let text = self.word_reasons(task);
+        self.trial_reasons.insert(task, text);
+    }
+
+    fn word_reasons(&mut self, task: TaskId) -> String {
+        let (counts, nodes) = self.count_reasons(task);
+        let mut parts: Vec<String> =
+            counts.into_iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+        parts.sort();
+        match parts.is_empty() {
+            true => format!("0/{nodes} nodes are unavailable"),
+            false => format!("0/{nodes} nodes are unavailable: {}.", parts.join(", ")),
+        }
+    }
+
+    /// Nodes by reason. A resource that is short is a node's only reason; filters add up to the first that is
+    /// final (7.4), so a node may count several times (P39).
     fn count_reasons(&mut self, task: TaskId) -> (BTreeMap<String, u32>, u32) {
-        let row = &self.state.tasks[task];
-        let class = &self.state.classes.list[row.class as usize];
-        let (key, request) = (class.key, class.request.clone());
+        let class = &self.state.classes.list[self.state.tasks[task].class as usize];
+        let (key, best_effort) = (class.key, class.best_effort);
+        let request = class.request.clone();
+        let conflict =
+            self.pipeline.switches.node_affinity && terms_conflict(&class.spec.required_node_terms);
         let depends = self.depends_on_pods(task);
         let mut short = vec![0_u32; self.state.dims.len()];
-        let mut fixed: FxHashMap<&'static str, u32> = FxHashMap::default();
+        let mut filtered: FxHashMap<&'static str, u32> = FxHashMap::default();
         let mut by_pods: Vec<u32> = Vec::new();
         let mut nodes = 0;
         for node in 0..self.state.nodes.len() as u32 {
@@ -55,30 +77,39 @@ impl Session<'_> {
                 continue;
             }
             nodes += 1;
-            let lacking = request.iter().find(|&&(dim, amount)| {
-                amount as f64 > self.state.nodes.columns[dim as usize].future[node as usize]
-            });
-            if let Some(&(dim, _)) = lacking {
+            let room = |dim: Dim| self.state.nodes.columns[dim as usize].future[node as usize];
+            if best_effort {
+                if room(PODS) < 1.0 {
+                    *filtered.entry(POD_NUMBER).or_default() += 1;
+                }
+            } else if let Some(&(dim, _)) =
+                request.iter().find(|&&(dim, amount)| amount as f64 > room(dim))
+            {
                 short[dim as usize] += 1;
-            } else if key != NO_KEY
+                continue;
+            }
+            if key != NO_KEY
                 && let Some(reason) = self.state.classes.rejection(key, node, &self.state.nodes)
             {
-                *fixed.entry(reason.text()).or_default() += 1;
+                *filtered.entry(reason.text()).or_default() += 1;
             } else if depends {
                 by_pods.push(node);
+            } else if !best_effort && let Some(dim) = first_exhausted(&request, room) {
+                // It would fit, but others of its gang took the node in the trial.
+                short[dim as usize] += 1;
             }
+        }
+        if conflict {
+            let text = format!("plugin NodeAffinity pre-predicates failed {TERMS_CONFLICT}");
+            return (BTreeMap::from([(text, nodes)]), nodes);
         }
         let mut counts: BTreeMap<String, u32> = BTreeMap::new();
         for (dim, count) in short.into_iter().enumerate().filter(|(_, count)| *count > 0) {
-            let name = self.state.dims.name(dim as u16);
-            let reason = if &**name == "pods" {
-                "node(s) pod number exceeded".to_owned()
-            } else {
-                format!("Insufficient {name}")
-            };
-            *counts.entry(reason).or_default() += count;
+            *counts
+                .entry(format!("Insufficient {}", self.state.dims.name(dim as u16)))
+                .or_default() += count;
         }
-        for (reason, count) in fixed {
+        for (reason, count) in filtered {
             *counts.entry(reason.to_owned()).or_default() += count;
         }
         for (reason, count) in self.pod_reasons(task, &by_pods) {
@@ -93,10 +124,8 @@ impl Session<'_> {
             return counts;
         }
         let asked = self.state.ask_about(task, &self.pipeline.switches);
-        for &node in nodes {
-            if let Err(reason) = asked.filter(node) {
-                *counts.entry(reason.text()).or_default() += 1;
-            }
+        for reason in nodes.iter().flat_map(|&node| asked.reasons(node)) {
+            *counts.entry(reason.text()).or_default() += 1;
         }
         counts
     }
@@ -145,4 +174,11 @@ impl Session<'_> {
         }
         text
     }
+}
+
+/// The dimension that is used up first when copies of a request fill a node.
+fn first_exhausted(request: &Request, room: impl Fn(Dim) -> f64) -> Option<Dim> {
+    let asked = request.iter().filter(|&&(_, amount)| amount > 0);
+    let copies = |&&(dim, amount): &&(Dim, i64)| (room(dim) / amount as f64).floor();
+    asked.min_by(|a, b| copies(a).total_cmp(&copies(b))).map(|&(dim, _)| dim)
 }

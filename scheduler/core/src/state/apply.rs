@@ -4,11 +4,12 @@
 
 use std::sync::Arc;
 
-use super::jobs::{Group, Job, JobId};
+use super::classes::ClassId;
+use super::jobs::{Group, Job, JobId, LeftPlace};
 use super::nodes::{NO_NODE, NodeId, NodeIdentity};
 use super::queues::{Queue, QueueId};
 use super::status::Status;
-use super::tasks::{Held, NO_JOB, NO_TASK, Task, TaskId};
+use super::tasks::{Held, NO_JOB, NO_NUMBER, NO_TASK, Task, TaskId, Told, trailing_number};
 use super::{State, add, subtract};
 use crate::decision::PodRef;
 use crate::event::{
@@ -130,8 +131,8 @@ impl State {
             || *before.labels != node.labels
             || *before.taints != node.taints
             || *before.images != node.images;
-        if before.known && !before.unschedulable {
-            self.count_total(id, -1);
+        if before.is_open() {
+            self.count_node(id, -1);
         }
         let mut amounts = vec![0; self.dims.len()];
         for (name, stored) in &node.allocatable {
@@ -143,7 +144,7 @@ impl State {
             self.nodes.set_allocatable(id, dim as u16, amount);
         }
         if !node.unschedulable {
-            self.count_total(id, 1);
+            self.count_node(id, 1);
         }
         if changed {
             self.nodes.identity[id as usize] = NodeIdentity {
@@ -164,21 +165,20 @@ impl State {
         self.released();
     }
 
-    /// A cordoned node is no capacity that queues could share (scenario cordoned-node-is-no-capacity).
-    fn count_total(&mut self, id: NodeId, sign: i64) {
+    /// Adds or removes an open node's amounts in the sums over the cluster.
+    fn count_node(&mut self, id: NodeId, sign: i64) {
         for dim in 0..self.dims.len() as u16 {
-            let amount = self.nodes.allocatable(id, dim);
-            if amount != 0 {
-                self.total.add(dim, i128::from(amount * sign));
-            }
+            let used = self.nodes.used(id, dim);
+            self.total.add(dim, i128::from(self.nodes.allocatable(id, dim) * sign));
+            self.used.add(dim, i128::from(used * sign));
         }
     }
 
     fn remove_node(&mut self, name: &str) {
         let Some(id) = self.nodes.get(name) else { return };
         let before = self.nodes.identity[id as usize].clone();
-        if before.known && !before.unschedulable {
-            self.count_total(id, -1);
+        if before.is_open() {
+            self.count_node(id, -1);
         }
         self.nodes.identity[id as usize] =
             NodeIdentity { name: before.name.clone(), ..NodeIdentity::default() };
@@ -231,11 +231,8 @@ impl State {
         let held = held_of(pod.claims, pod.unsupported);
         let namespace = self.intern_text(&pod.key.namespace);
         let task = self.tasks.insert(Task {
-            pod: PodRef {
-                namespace,
-                name: pod.key.name.as_str().into(),
-                uid: pod.uid.as_str().into(),
-            },
+            number: trailing_number(&pod.key.name).unwrap_or(NO_NUMBER),
+            pod: PodRef::new(namespace, pod.key.name, pod.uid),
             job: NO_JOB,
             at: 0,
             class,
@@ -253,7 +250,9 @@ impl State {
             live: true,
             labels,
             held,
-            told: pod.scheduled_condition.map(Box::new),
+            told: pod.scheduled_condition.map(|(reason, message)| {
+                Arc::new(Told { reason: reason.into(), message: message.into() })
+            }),
             bind_error: None,
         });
         if let Some(group) = pod.group {
@@ -317,6 +316,9 @@ impl State {
             row.told = None;
         }
         let job_was = row.job;
+        if node != node_was || !status.occupies() {
+            self.note_left_place(job_was, class_was, node_was, status);
+        }
         let job = match pod.group {
             Some(group) => self.job_row(&ObjectKey { namespace: pod.key.namespace, name: group }),
             None => NO_JOB,
@@ -346,7 +348,8 @@ impl State {
         self.touch_task_job(task);
         self.account(task, -1);
         self.leave_node(task);
-        let (node, class) = (self.tasks[task].node, self.tasks[task].class);
+        let Task { node, class, job, status, .. } = self.tasks[task];
+        self.note_left_place(job, class, node, status);
         self.leave_job(task);
         self.tasks.remove(task);
         self.classes.leave(class);
@@ -354,6 +357,16 @@ impl State {
             self.nodes.release_if_empty(node);
         }
         self.released();
+    }
+
+    /// A member of a gang is not on its node any more. Whoever ended well will not come back.
+    fn note_left_place(&mut self, job: JobId, class: ClassId, node: NodeId, status: Status) {
+        if job == NO_JOB || node == NO_NODE || status == Status::Succeeded {
+            return;
+        }
+        let class = &self.classes.list[class as usize];
+        let (request, nonzero) = (class.request.clone(), class.spec.nonzero);
+        self.jobs[job as usize].left.push(LeftPlace { node, request, nonzero });
     }
 
     fn note_foreign(&mut self, pod: &PodObject) {
@@ -469,15 +482,17 @@ impl State {
         row.phase = object.status.phase;
         row.parked = None;
         row.has_topology = object.has_topology;
-        row.group = Some(Group {
+        let mut group = Group {
             uid: object.uid.as_str().into(),
             created_ms: object.created_ms,
             min_member: object.min_member.max(0) as u32,
             min_task_total: roles.iter().map(|&(_, min)| u64::from(min)).sum(),
             min_resources,
             priority_class,
-            status: object.status,
-        });
+            ..Group::default()
+        };
+        group.set_status(object.status);
+        row.group = Some(group);
         self.attach(job);
         self.touch_job(job);
         self.touch_queue(queue);

@@ -2,11 +2,13 @@
 //! change, so that the gang formulas of Volcano 2.5 are additions instead of walks over tasks.
 
 use std::sync::Arc;
+use tephra_api::reasons;
 
 use smallvec::SmallVec;
 
+use super::nodes::NodeId;
 use super::queues::QueueId;
-use super::resource::{Ledger, Vector};
+use super::resource::{Ledger, Request, Vector};
 use super::status::{Counts, Status};
 use super::tasks::TaskId;
 use crate::event::{ObjectKey, PodGroupPhase, PodGroupStatus};
@@ -42,8 +44,19 @@ pub struct Group {
     pub min_resources: Option<Vector>,
     /// `spec.priorityClassName`.
     pub priority_class: Arc<str>,
-    /// Status as last read or decided.
+    /// Status as last read or decided; see [`Group::set_status`].
     pub status: PodGroupStatus,
+    /// The status says that the gang is scheduled and complains of nothing.
+    pub content: bool,
+}
+
+impl Group {
+    /// Takes over a status.
+    pub fn set_status(&mut self, status: PodGroupStatus) {
+        let holds = |kind| status.conditions.iter().any(|c| c.kind == kind && c.status);
+        self.content = holds(reasons::SCHEDULED) && !holds(reasons::UNSCHEDULABLE);
+        self.status = status;
+    }
 }
 
 /// One job.
@@ -67,6 +80,8 @@ pub struct Job {
     pub roles: SmallVec<[Role; 2]>,
     /// Pending best-effort tasks that could start; gated ones do not count (B20).
     pub best_effort: u32,
+    /// Pending best-effort tasks that no node could take.
+    pub stuck: u32,
     /// Requests of charged tasks (allocated class and pipelined).
     pub allocated: Ledger,
     /// Requests of pending tasks.
@@ -95,8 +110,23 @@ pub struct Job {
     pub active: bool,
     /// State of the world when the job was last refused for lack of room; unchanged means refused again.
     pub parked: Option<Parked>,
+    /// Since when a session has seen it below its minimum with members left.
+    pub broken_since_ms: Option<i64>,
+    /// Places that members left, latest last, until a session sees the gang whole.
+    pub left: Vec<LeftPlace>,
     /// Row is in use.
     pub live: bool,
+}
+
+/// Room on a node that a member of a gang had.
+#[derive(Clone, Debug)]
+pub struct LeftPlace {
+    /// The node.
+    pub node: NodeId,
+    /// Request of the pod.
+    pub request: Request,
+    /// Its request with Kubernetes' defaults for scores.
+    pub nonzero: [i64; 2],
 }
 
 /// Why trying again is pointless until something is released.

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use super::resource::{Dim, NODE_LIMIT, PODS, Request};
 use super::status::Status;
 use crate::event::{Labels, Taint};
+use crate::planted::{Bug, planted};
 
 /// Slot of a node.
 pub type NodeId = u32;
@@ -34,11 +35,21 @@ pub struct NodeIdentity {
     pub images: Arc<Vec<(String, i64)>>,
 }
 
+impl NodeIdentity {
+    /// The node exists and is not cordoned: only such nodes are capacity that queues could share (scenario
+    /// cordoned-node-is-no-capacity).
+    pub fn is_open(&self) -> bool {
+        self.known && !self.unschedulable
+    }
+}
+
 /// One dimension of all nodes: `f64` columns for the kernel, exact integers all the same.
 #[derive(Clone, Debug, Default)]
 pub struct Column {
     /// Allocatable.
     pub alloc: Vec<f64>,
+    /// The rounded inverse of `alloc`, 0 where that is 0: the kernel multiplies instead of dividing.
+    pub inverse: Vec<f64>,
     /// Requests of tasks that hold the node (everything but pipelined ones).
     pub used: Vec<f64>,
     /// Requests of tasks that are being deleted.
@@ -55,6 +66,7 @@ impl Column {
     fn grow(&mut self, len: usize) {
         for column in [
             &mut self.alloc,
+            &mut self.inverse,
             &mut self.used,
             &mut self.releasing,
             &mut self.pipelined,
@@ -187,6 +199,9 @@ impl Nodes {
 
     /// Says that something about the node changed.
     pub fn touch(&mut self, id: NodeId) {
+        if planted(Bug::StaleIndexBlock) {
+            return;
+        }
         let version = &mut self.version[id as usize / LANES];
         *version = version.wrapping_add(1);
     }
@@ -196,11 +211,18 @@ impl Nodes {
         self.columns.get(dim as usize).map_or(0, |column| column.alloc[id as usize] as i64)
     }
 
+    /// What the tasks that hold the node ask for in a dimension.
+    pub fn used(&self, id: NodeId, dim: Dim) -> i64 {
+        self.columns.get(dim as usize).map_or(0, |column| column.used[id as usize] as i64)
+    }
+
     /// Sets the allocatable amount of a dimension.
     pub fn set_allocatable(&mut self, id: NodeId, dim: Dim, amount: i64) {
         self.ensure_dimensions(dim as usize + 1);
         let column = &mut self.columns[dim as usize];
-        column.alloc[id as usize] = amount.clamp(0, NODE_LIMIT) as f64;
+        let amount = amount.clamp(0, NODE_LIMIT) as f64;
+        column.alloc[id as usize] = amount;
+        column.inverse[id as usize] = if amount > 0.0 { 1.0 / amount } else { 0.0 };
         column.refresh(id as usize, dim);
     }
 

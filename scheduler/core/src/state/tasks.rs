@@ -19,6 +19,8 @@ pub type TaskId = u32;
 pub const NO_TASK: TaskId = u32::MAX;
 /// No job.
 pub const NO_JOB: u32 = u32::MAX;
+/// No number at the end of the name.
+pub const NO_NUMBER: u64 = u64::MAX;
 
 /// One pod.
 #[derive(Clone, Debug)]
@@ -41,6 +43,8 @@ pub struct Task {
     pub priority: i32,
     /// Creation time.
     pub created_ms: i64,
+    /// Number at the end of the name that orders pods of a job, [`u64::MAX`] without one (3.8).
+    pub number: u64,
     /// Status.
     pub status: Status,
     /// Scheduling gates are present.
@@ -59,10 +63,19 @@ pub struct Task {
     pub labels: Arc<Labels>,
     /// What keeps it from being placed, if anything.
     pub held: Option<Box<Held>>,
-    /// Reason and message last told (or read) in its `PodScheduled` condition.
-    pub told: Option<Box<(String, String)>>,
+    /// What was last told (or read) in its `PodScheduled` condition; pods of one gang share it.
+    pub told: Option<Arc<Told>>,
     /// Why the last bind was refused; told once.
     pub bind_error: Option<Box<str>>,
+}
+
+/// Reason and message of a pod's condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Reason.
+    pub reason: Box<str>,
+    /// Message.
+    pub message: Arc<str>,
 }
 
 /// What keeps a pod from being placed.
@@ -79,7 +92,8 @@ pub struct Held {
 pub struct Tasks {
     rows: Vec<Task>,
     free: Vec<TaskId>,
-    by_uid: HashTable<TaskId>,
+    /// Hash of the uid beside the row, so that a search or a growing table touches few rows.
+    by_uid: HashTable<(u64, TaskId)>,
 }
 
 fn hash(uid: &str) -> u64 {
@@ -89,7 +103,10 @@ fn hash(uid: &str) -> u64 {
 impl Tasks {
     /// Task of a pod uid.
     pub fn get(&self, uid: &str) -> Option<TaskId> {
-        self.by_uid.find(hash(uid), |&id| &*self.rows[id as usize].pod.uid == uid).copied()
+        let key = hash(uid);
+        let same =
+            |&(other, id): &(u64, TaskId)| other == key && &*self.rows[id as usize].pod.uid == uid;
+        self.by_uid.find(key, same).map(|&(_, id)| id)
     }
 
     /// Adds a row; the uid must be new.
@@ -105,15 +122,14 @@ impl Tasks {
                 self.rows.len() as TaskId - 1
             }
         };
-        let rows = &self.rows;
-        self.by_uid.insert_unique(key, id, |&other| hash(&rows[other as usize].pod.uid));
+        self.by_uid.insert_unique(key, (key, id), |&(other, _)| other);
         id
     }
 
     /// Frees a row.
     pub fn remove(&mut self, id: TaskId) {
         let key = hash(&self.rows[id as usize].pod.uid);
-        if let Ok(entry) = self.by_uid.find_entry(key, |&other| other == id) {
+        if let Ok(entry) = self.by_uid.find_entry(key, |&(_, other)| other == id) {
             entry.remove();
         }
         let row = &mut self.rows[id as usize];
@@ -153,5 +169,26 @@ impl std::ops::Index<TaskId> for Tasks {
 impl std::ops::IndexMut<TaskId> for Tasks {
     fn index_mut(&mut self, id: TaskId) -> &mut Task {
         &mut self.rows[id as usize]
+    }
+}
+
+/// Number after the last `-` of a name with at least three parts: the order of pods in a job (3.8).
+pub fn trailing_number(name: &str) -> Option<u64> {
+    let mut parts = name.rsplit('-');
+    let number = parts.next()?.parse().ok()?;
+    parts.nth(1)?;
+    Some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::trailing_number;
+
+    #[test]
+    fn only_names_of_three_parts_have_a_number() {
+        assert_eq!(trailing_number("train-worker-12"), Some(12));
+        assert_eq!(trailing_number("worker-12"), None);
+        assert_eq!(trailing_number("train-worker-x"), None);
+        assert_eq!(trailing_number("a-b-99999999999999999999999"), None);
     }
 }

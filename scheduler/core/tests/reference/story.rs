@@ -269,8 +269,7 @@ fn role() -> impl Strategy<Value = RoleSeed> {
         .prop_map(|(count, shape, constraint, priority, minimum, named, gated)| RoleSeed {
             count,
             shape,
-            // Ports, affinity and spread (9 to 15) are compared in their own tests of `stateful`.
-            constraint: constraint % 9,
+            constraint,
             priority,
             minimum,
             named,

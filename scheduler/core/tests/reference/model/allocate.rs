@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use tephra_core::event::PodGroupPhase;
 
 use super::filter::statically_feasible;
-use super::session::Session;
-use super::world::Status;
+use super::session::{Session, Task};
+use super::world::{Broken, Status};
 
 /// What became of a turn.
 enum Turn {
@@ -22,35 +22,32 @@ enum Turn {
 pub fn run(session: &mut Session) {
     let mut queues: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     let mut waiting: BTreeMap<usize, VecDeque<usize>> = BTreeMap::new();
-    for job in 0..session.jobs.len() {
-        if session.is_pending(job) {
-            if !session.enqueue_runs {
-                session.jobs[job].phase = PodGroupPhase::Inqueue;
+    let mut broken = session.broken_gangs();
+    let served = broken.clone();
+    while let Some(job) = session.best_job(&broken) {
+        broken.retain(|&other| other != job);
+        let mut tasks = session.to_place(job);
+        let queue = session.jobs[job].queue.clone();
+        if !tasks.is_empty() {
+            match turn(session, job, &queue, &mut tasks) {
+                Turn::Committed if !tasks.is_empty() => {
+                    waiting.insert(job, tasks);
+                    queues.entry(queue).or_default().push(job);
+                }
+                _ => {}
             }
+        }
+        session.keep_places(job);
+    }
+    for job in 0..session.jobs.len() {
+        if served.contains(&job) {
             continue;
         }
-        if session.closed(&session.jobs[job].queue) || !session.job_valid(job) {
-            continue;
+        let tasks = session.to_place(job);
+        if !tasks.is_empty() {
+            waiting.insert(job, tasks);
+            queues.entry(session.jobs[job].queue.clone()).or_default().push(job);
         }
-        session.look_for_places(job);
-        if session.jobs[job].backs_off {
-            continue;
-        }
-        let mut tasks: Vec<usize> = session.jobs[job]
-            .tasks
-            .iter()
-            .copied()
-            .filter(|&task| {
-                let task = &session.tasks[task];
-                task.status == Status::Pending && !task.gated && !task.best_effort()
-            })
-            .collect();
-        if tasks.is_empty() {
-            continue;
-        }
-        session.sort_tasks(&mut tasks);
-        waiting.insert(job, tasks.into());
-        queues.entry(session.jobs[job].queue.clone()).or_default().push(job);
     }
     while let Some(queue) = session.best_queue(queues.keys()) {
         let jobs = queues.get_mut(&queue).expect("the queue was chosen among these");
@@ -134,6 +131,78 @@ fn walk(
 }
 
 impl Session {
+    /// Gangs that are below their minimum with members left, for less than a minute.
+    fn broken_gangs(&mut self) -> Vec<usize> {
+        let now_ms = self.now_ms;
+        let mut gangs = Vec::new();
+        for job in 0..self.jobs.len() {
+            let is_broken = self.is_broken(job);
+            let broken = &mut self.jobs[job].broken;
+            if !is_broken {
+                *broken = Broken::default();
+            } else if now_ms - *broken.since_ms.get_or_insert(now_ms) < 60_000 {
+                gangs.push(job);
+            }
+        }
+        gangs
+    }
+
+    /// What a broken gang still needs: places for its waiting pods, then places that members left.
+    fn keep_places(&mut self, job: usize) {
+        let queue = self.jobs[job].queue.clone();
+        if self.closed(&queue) {
+            return;
+        }
+        let mut missing = self.min_member(job) - self.members_there(job);
+        let mut tasks = self.pending(job);
+        self.sort_tasks(&mut tasks);
+        for task in tasks {
+            if missing > 0
+                && self.proportion.allocatable(&queue, &self.tasks[task].request)
+                && let Some((slot, status)) = self.choose(task)
+            {
+                self.place(task, slot, status);
+                missing -= 1;
+            }
+        }
+        for (slot, spec) in self.jobs[job].broken.left.clone().into_iter().rev() {
+            let Some(node) = self.nodes[slot].as_mut() else { continue };
+            let kept = Task::standing_for(&spec);
+            if missing > 0 && !node.object.unschedulable && node.fits_future(&kept.request) {
+                node.add(&kept, Status::Pipelined);
+                missing -= 1;
+            }
+        }
+    }
+
+    /// Tasks that may be placed, unless the job may not be touched; admits it where nobody else does.
+    fn to_place(&mut self, job: usize) -> VecDeque<usize> {
+        if self.is_pending(job) {
+            if !self.enqueue_runs {
+                self.jobs[job].phase = PodGroupPhase::Inqueue;
+            }
+            return VecDeque::new();
+        }
+        if self.closed(&self.jobs[job].queue) || !self.job_valid(job) {
+            return VecDeque::new();
+        }
+        self.look_for_places(job);
+        if self.jobs[job].backs_off {
+            return VecDeque::new();
+        }
+        let mut tasks = self.pending(job);
+        self.sort_tasks(&mut tasks);
+        tasks.into()
+    }
+
+    fn pending(&self, job: usize) -> Vec<usize> {
+        let waits = |&task: &usize| {
+            let task = &self.tasks[task];
+            task.status == Status::Pending && !task.gated && !task.best_effort()
+        };
+        self.jobs[job].tasks.iter().copied().filter(waits).collect()
+    }
+
     /// Finds out which waiting best-effort tasks of a job no node can take.
     fn look_for_places(&mut self, job: usize) {
         for task in self.jobs[job].tasks.clone() {

@@ -17,6 +17,9 @@ pub fn run(session: &mut Session, world: &mut World) -> Decided {
         }
         phases.push((key, phase));
     }
+    for job in &session.jobs {
+        world.broken.insert(job.group.key.clone(), job.broken.clone());
+    }
     for task in &session.tasks {
         if let Some(pod) = world.pods.get_mut(&task.uid) {
             pod.stuck = task.stuck;

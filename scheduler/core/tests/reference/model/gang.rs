@@ -38,6 +38,13 @@ impl Session {
         self.count(job, is_ready)
     }
 
+    /// Members that are ready, count as ready, or are promised a place.
+    pub fn members_there(&self, job: usize) -> i64 {
+        self.count(job, |task| {
+            is_ready(task) || waits_for_nothing(task) || task.status == Status::Pipelined
+        })
+    }
+
     /// Not admitted yet.
     pub fn is_pending(&self, job: usize) -> bool {
         self.jobs[job].phase == tephra_core::event::PodGroupPhase::Pending

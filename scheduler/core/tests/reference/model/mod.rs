@@ -32,7 +32,9 @@
 //! 9. *Closed queues*: a queue that is closed or closing admits nobody (B15) and places nobody.
 //! 10. *Second chances*: a gang of several roles or pod shapes that does not fit in task order is tried with the
 //!     shapes that have the fewest possible nodes first, then with the largest shapes first.
-//! 11. *Broken gangs* (some members ready, fewer than the minimum) go before the other jobs of their queue, unless
+//! 11. *Broken gangs* (some members ready, fewer than the minimum): for a minute they are served before all queues, and
+//!     if they are not whole afterwards, room for as many waiting pods as they lack is kept for them until the session
+//!     ends, else room where members were lost. After that they go before the other jobs of their queue, unless
 //!     a bind of theirs was refused; jobs go behind others by the number of their refused binds, and after the second
 //!     one allocate leaves them alone for a while.
 //! 12. *Scores* of node affinity and taints are normalised over the nodes that pass the static filters, with

@@ -6,7 +6,7 @@ use tephra_api::resource::{DimensionDefault, Resource};
 use tephra_core::event::QueueState;
 
 use super::session::{Job, Session, is_allocated, is_charged};
-use super::vector::{cap, cap_or_zero, exceeds, plus, positive_difference, share, vector};
+use super::vector::{cap, cap_or_zero, exceeds, plus, positive_difference, settle, share, vector};
 use super::world::Status;
 
 /// Figures of a queue.
@@ -87,6 +87,10 @@ impl Proportion {
             attributes.elastic.add(&positive_difference(&job.allocated, min));
         }
         fill(&mut queues, &session.total);
+        for queue in queues.values_mut() {
+            settle(&mut queue.deserved);
+            queue.refresh_share();
+        }
         Self(queues)
     }
 

@@ -10,7 +10,7 @@ use super::node::Node;
 use super::overcommit::Overcommit;
 use super::proportion::Proportion;
 use super::vector::vector;
-use super::world::{Status, World};
+use super::world::{Broken, Status, World};
 
 /// Queue of gangs that name none.
 const DEFAULT_QUEUE: &str = "default";
@@ -38,6 +38,29 @@ pub struct Task {
 }
 
 impl Task {
+    /// A task that stands for a member which is gone: its room, nothing else.
+    pub fn standing_for(spec: &PodSpec) -> Self {
+        let spec = PodSpec { host_ports: Vec::new(), ..spec.clone() };
+        let mut request = vector(&spec.requests);
+        request.scalars.get_or_insert_default().entry("pods".to_owned()).or_insert(1.0);
+        Self {
+            uid: String::new(),
+            name: String::new(),
+            namespace: String::new(),
+            labels: Vec::new(),
+            role: String::new(),
+            priority: 0,
+            created_ms: 0,
+            gated: false,
+            stuck: false,
+            status: Status::Pipelined,
+            node: None,
+            job: None,
+            request,
+            spec: Arc::new(spec),
+        }
+    }
+
     /// Asks for nothing but a place.
     pub fn best_effort(&self) -> bool {
         self.request.is_empty()
@@ -57,6 +80,8 @@ pub struct Job {
     pub allocated: Resource,
     /// Requests of pending gated tasks.
     pub gated: Resource,
+    /// What is known of it as a gang that lost members.
+    pub broken: Broken,
     /// Binds of its pods that were refused.
     pub bind_failures: u32,
     /// After repeated refusals it is not tried yet.
@@ -79,6 +104,7 @@ pub struct Session {
     pub affinity_in_use: bool,
     pub plugins: Vec<String>,
     pub enqueue_runs: bool,
+    pub now_ms: i64,
     pub proportion: Proportion,
     pub overcommit: Overcommit,
     /// Commits so far.
@@ -115,6 +141,7 @@ impl Session {
             }),
             plugins: plugins.to_vec(),
             enqueue_runs: actions.iter().any(|action| action == "enqueue"),
+            now_ms,
             proportion: Proportion::default(),
             overcommit: Overcommit::default(),
             binds: Vec::new(),
@@ -260,6 +287,7 @@ fn jobs(world: &World, now_ms: i64) -> Vec<Job> {
             min_resources: group.min_resources.as_ref().map(vector),
             allocated: Resource::default(),
             gated: Resource::default(),
+            broken: world.broken.get(&group.key).cloned().unwrap_or_default(),
             bind_failures: refusals.count,
             backs_off: refusals.count > 1 && now_ms < refusals.retry_at_ms,
             failed_roles: BTreeSet::new(),

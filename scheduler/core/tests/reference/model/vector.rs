@@ -57,6 +57,15 @@ pub fn cap_or_zero(value: &mut Resource, limit: &Resource) {
     each(value, |name, amount| amount.min(limit.get(name)));
 }
 
+/// What misses a whole unit by the noise of additions becomes that unit.
+pub fn settle(value: &mut Resource) {
+    each(value, |_, amount| {
+        let whole = amount.round();
+        let noise = (amount * 1e-12).max(1e-6);
+        if (amount - whole).abs() <= noise { whole } else { amount }
+    });
+}
+
 /// `wanted` is above `limit` in something that is requested, exactly and `pods` apart
 /// (`LessEqualWithDimensionAndResourcesName` says no).
 pub fn exceeds(wanted: &Resource, limit: &Resource, request: &Resource) -> bool {

@@ -1,9 +1,10 @@
 //! What the reference knows of the world between sessions: the objects as the events tell them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tephra_core::event::{
-    Event, NamespaceObject, NodeObject, ObjectKey, PodGroupObject, PodObject, PodPhase,
+    Event, NamespaceObject, NodeObject, ObjectKey, PodGroupObject, PodObject, PodPhase, PodSpec,
     PriorityClassObject, QueueObject,
 };
 
@@ -63,6 +64,14 @@ pub struct Refusals {
     pub retry_at_ms: i64,
 }
 
+/// A gang that broke: since when sessions have seen it so, and the places that its members left.
+#[derive(Clone, Debug, Default)]
+pub struct Broken {
+    pub since_ms: Option<i64>,
+    /// Slots with the specs of the pods that had room there, latest last.
+    pub left: Vec<(usize, Arc<PodSpec>)>,
+}
+
 /// Every object.
 #[derive(Debug, Default)]
 pub struct World {
@@ -74,6 +83,8 @@ pub struct World {
     pub namespaces: BTreeMap<String, NamespaceObject>,
     /// Refused binds by gang.
     pub refusals: BTreeMap<ObjectKey, Refusals>,
+    /// Gangs that lost members.
+    pub broken: BTreeMap<ObjectKey, Broken>,
 }
 
 impl World {
@@ -93,7 +104,9 @@ impl World {
             }
             Event::Pod(pod) => self.set_pod(pod),
             Event::PodDeleted(uid) => {
-                self.pods.remove(&uid);
+                if let Some(pod) = self.pods.remove(&uid) {
+                    self.note_left_place(&pod);
+                }
             }
             Event::PodGroup(group) => {
                 self.groups.insert(group.key.clone(), group);
@@ -149,9 +162,11 @@ impl World {
         }
         self.free_slots();
         let (groups, pods) = (&self.groups, &self.pods);
-        self.refusals.retain(|key, _| {
+        let known = |key: &ObjectKey| {
             groups.contains_key(key) || pods.values().any(|pod| pod.group().as_ref() == Some(key))
-        });
+        };
+        self.refusals.retain(|key, _| known(key));
+        self.broken.retain(|key, _| known(key));
     }
 
     /// A bind of the gang went through: refusals that sessions have seen are forgotten.
@@ -199,12 +214,28 @@ impl World {
             }
         }
         let pod = Pod { status, node, stuck, bind_refused, object };
+        if let Some(before) = before.cloned()
+            && !(pod.occupies() && pod.node == before.node)
+            && pod.status != Status::Succeeded
+        {
+            self.note_left_place(&before);
+        }
         if pod.occupies()
             && let Some(node) = &pod.node
         {
             self.slot(node);
         }
         self.pods.insert(pod.object.uid.clone(), pod);
+    }
+
+    /// A member of a gang is not on its node any more.
+    fn note_left_place(&mut self, pod: &Pod) {
+        let slot = self.slots.iter().position(|slot| {
+            slot.as_ref().is_some_and(|slot| pod.node.as_ref() == Some(&slot.name))
+        });
+        if let (true, Some(slot), Some(group)) = (pod.occupies(), slot, pod.group()) {
+            self.broken.entry(group).or_default().left.push((slot, pod.object.spec.clone()));
+        }
     }
 
     /// Slot of a name, the lowest free one if it has none.
