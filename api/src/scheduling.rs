@@ -4,12 +4,12 @@
 
 pub mod pod_group;
 pub mod queue;
+mod schema;
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt as _;
-use schemars::{Schema, SchemaGenerator, json_schema};
 
 pub use pod_group::{PodGroup, PodGroupCondition, PodGroupSpec, PodGroupStatus};
 pub use queue::{Queue, QueueSpec, QueueStatus};
@@ -24,18 +24,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         // Volcano's PodGroup has no status subresource (C1): every client writes status with the object.
         version.subresources = None;
     }
-    vec![pod_groups, Queue::crd()]
-}
-
-/// Schema of a [`ResourceMap`].
-fn resource_map(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "object",
-        "nullable": true,
-        "additionalProperties": {
-            "anyOf": [{"type": "integer"}, {"type": "string"}],
-            "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$",
-            "x-kubernetes-int-or-string": true
-        }
-    })
+    let mut definitions = vec![pod_groups, Queue::crd()];
+    definitions.iter_mut().for_each(schema::finish);
+    definitions
 }

@@ -148,6 +148,7 @@ fn from_row(row: &Row, group: &str, version: &str) -> ResourceType {
             scale,
             columns: None,
             map_lists: BTreeMap::new(),
+            schema: None,
         }],
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct Context {
     pub(crate) now: String,
     /// Validate and answer, store nothing.
     pub(crate) dry_run: bool,
+    /// Refuse fields that the schema does not know, and wrong types (`fieldValidation=Strict`).
+    pub(crate) strict: bool,
     /// Objects come with the status to store (fixtures), instead of one reset as kube-apiserver does.
     pub(crate) trusts_status: bool,
     /// Delete objects whose owners do not exist, as the garbage collector does.
@@ -35,6 +37,7 @@ impl Context {
             now_ms,
             now: timestamp(now_ms),
             dry_run: false,
+            strict: false,
             trusts_status: false,
             collects_absent_owners,
             effects: Vec::new(),

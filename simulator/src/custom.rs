@@ -1,7 +1,7 @@
 //! CustomResourceDefinitions: from the object to a served resource, and back into its status.
 //!
-//! Schemas are kept but not enforced: unknown fields stay, defaults are not filled in. Only the list types in them are
-//! read, because server-side apply merges by them.
+//! Objects are held to the schema (`schema.rs`), but unknown fields stay and defaults are not filled in. Server-side
+//! apply merges lists by the list types in it.
 
 use std::collections::BTreeMap;
 
@@ -103,6 +103,7 @@ fn version(group: &str, spec: &Value) -> Version {
         scale,
         columns: Some(columns.unwrap_or_default()),
         map_lists,
+        schema: spec.pointer("/schema/openAPIV3Schema").cloned(),
     }
 }
 

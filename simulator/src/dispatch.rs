@@ -14,7 +14,7 @@ use crate::handler::patch::{self, Patch};
 use crate::handler::render::{self, Shape};
 use crate::handler::watch::{WatchBody, Watcher};
 use crate::handler::write::{self, Part};
-use crate::handler::{discovery, openapi, read, scale, subresource};
+use crate::handler::{discovery, openapi, read, review, scale, subresource};
 use crate::record::record;
 use crate::request::{Query, ResourcePath, Target, is_write};
 use crate::resource::Route;
@@ -107,7 +107,11 @@ pub(crate) fn answer(inner: &Arc<Inner>, asked: &Asked<'_>) -> Result<Answer, Co
         if state.life(asked.identity) != Some(asked.life) {
             return Err(ConnectionLost);
         }
-        if is_write(asked.verb) {
+        if let Some(answer) = review::answer(asked.verb, asked.path) {
+            Ok(Answer::value(201, &answer))
+        } else if subresource::is_stream(asked.path) {
+            Err(no_stream(&state, asked.path))
+        } else if is_write(asked.verb) {
             answer_write(inner, &mut state, asked, &mut dies)
         } else {
             answer_read(inner, &mut state, asked)
@@ -118,6 +122,21 @@ pub(crate) fn answer(inner: &Arc<Inner>, asked: &Asked<'_>) -> Result<Answer, Co
         return Err(ConnectionLost);
     }
     Ok(answer.unwrap_or_else(|refusal| Answer::refused(&refusal)))
+}
+
+/// Why nobody can be connected with a pod.
+fn no_stream(state: &State, path: &ResourcePath) -> Refusal {
+    let route = match route(state, path) {
+        Ok(route) => route,
+        Err(refusal) => return refusal,
+    };
+    match write::read(&state.store, &route, &path.namespace, &path.name) {
+        Ok(_) => Refusal::bad_request(format!(
+            "pod {} is simulated: there is no process in it, so {} has nothing to connect to",
+            path.name, path.subresource
+        )),
+        Err(refusal) => refusal,
+    }
 }
 
 fn route(state: &State, path: &ResourcePath) -> Result<Route, Refusal> {
@@ -236,6 +255,7 @@ fn answer_write(
 ) -> Result<Answer, Refusal> {
     let mut cx = inner.context();
     cx.dry_run = asked.query.dry_run;
+    cx.strict = asked.query.strict;
     let body = parse_body(asked);
     // Kept only for the history: handlers consume the body.
     let kept = match &body {

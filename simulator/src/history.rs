@@ -44,6 +44,9 @@ pub struct WriteRecord {
     pub body: Arc<Value>,
     /// The object after the write; for deletes its last version. Absent when refused.
     pub after: Option<Arc<Value>>,
+    /// Whether the object is in the store after the write: a delete may only have marked it, an update may have
+    /// taken the last finalizer off.
+    pub exists: bool,
 }
 
 impl WriteRecord {
@@ -115,6 +118,7 @@ mod tests {
                 answered: true,
                 body: Arc::new(Value::Null),
                 after: None,
+                exists: false,
             });
         }
         let seqs = |from| history.since(from).iter().map(|r| r.seq).collect::<Vec<_>>();

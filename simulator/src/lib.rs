@@ -7,8 +7,9 @@
 //!
 //! With a [`clock::VirtualClock`] under paused tokio time a whole run is deterministic: uids and generated names come
 //! from a seed, watches wake in a fixed order, and nothing sleeps for real. It is a test double and a playground; it
-//! enforces no schemas, quotas, RBAC or webhooks.
+//! enforces no quotas, RBAC or webhooks and fills in no defaults of schemas.
 
+pub mod checker;
 pub mod clock;
 pub mod faults;
 pub mod history;
@@ -31,6 +32,7 @@ mod protobuf;
 mod record;
 mod request;
 mod resource;
+mod schema;
 mod selector;
 mod server;
 mod service;

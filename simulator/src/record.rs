@@ -11,7 +11,7 @@ use crate::history::{FIXTURE_IDENTITY, SERVER_IDENTITY, WriteRecord};
 use crate::request::{Query, ResourcePath};
 use crate::resource::Route;
 use crate::server::State;
-use crate::store::object::Stored;
+use crate::store::object::{Stored, key};
 
 /// Puts a write, and what the server did because of it, into the history.
 pub(crate) fn record(
@@ -44,11 +44,13 @@ pub(crate) fn record(
         answered,
         body,
         after: object.map(|o| Arc::clone(&o.value)),
+        exists: object.is_some_and(|o| is_stored(state, &path.group, &path.plural, o)),
     };
     let server: Arc<str> = Arc::from(SERVER_IDENTITY);
     state.history.push(template);
     for effect in std::mem::take(&mut cx.effects) {
         let object = &effect.object;
+        let exists = is_stored(state, &effect.group, &effect.plural, object);
         state.history.push(WriteRecord {
             seq: 0,
             rv: object.rv,
@@ -65,8 +67,17 @@ pub(crate) fn record(
             answered: true,
             body: Arc::new(Value::Null),
             after: Some(Arc::clone(&object.value)),
+            exists,
         });
     }
+}
+
+/// Whether some version of this very object is in the store.
+fn is_stored(state: &State, group: &str, plural: &str, object: &Stored) -> bool {
+    let name = if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };
+    let Some(route) = state.store.route_of_name(&name) else { return false };
+    let key = key(object.namespace(), object.name());
+    state.store.get(route.table, &key).is_some_and(|stored| stored.uid() == object.uid())
 }
 
 /// Puts a write that came past HTTP into the history.

@@ -57,6 +57,7 @@ pub(crate) struct Query {
     pub(crate) send_initial_events: Option<bool>,
     pub(crate) timeout_seconds: Option<u64>,
     pub(crate) dry_run: bool,
+    pub(crate) strict: bool,
     pub(crate) field_manager: String,
     pub(crate) force: bool,
     pub(crate) grace_period_seconds: Option<i64>,
@@ -139,6 +140,7 @@ impl Query {
                     parsed.timeout_seconds = u64::try_from(number()?).ok().filter(|&n| n > 0);
                 }
                 "dryRun" => parsed.dry_run = value == "All",
+                "fieldValidation" => parsed.strict = value == "Strict",
                 "fieldManager" => parsed.field_manager = value.into_owned(),
                 "force" => parsed.force = flag(),
                 "gracePeriodSeconds" => parsed.grace_period_seconds = Some(number()?),

@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::columns::CustomColumn;
 
 /// A resource, in all its served versions.
@@ -39,6 +41,8 @@ pub(crate) struct Version {
     pub(crate) columns: Option<Vec<CustomColumn>>,
     /// Lists that server-side apply merges by key, by path (`spec.tasks`), for custom resources.
     pub(crate) map_lists: BTreeMap<String, Vec<String>>,
+    /// OpenAPI schema of a custom resource.
+    pub(crate) schema: Option<Value>,
 }
 
 /// JSON pointers of the scale subresource.

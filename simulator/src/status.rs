@@ -41,7 +41,9 @@ impl Refusal {
 
     /// The answer to a path that names no resource the server has.
     pub(crate) fn no_such_resource() -> Self {
-        Self::new(404, "NotFound", "the server could not find the requested resource")
+        let message = "the server could not find the requested resource";
+        // kubectl reads the details without asking whether there are any.
+        Self { details: json!({}), ..Self::new(404, "NotFound", message) }
     }
 
     pub(crate) fn already_exists(group: &str, plural: &str, name: &str) -> Self {
@@ -75,20 +77,39 @@ impl Refusal {
         Self::new(403, "Forbidden", message).about(group, plural, name)
     }
 
-    /// 422 for one faulty field, in the form of `field.ErrorList`.
+    /// 422 for one faulty field.
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, field: &str, why: &str) -> Self {
+        Self::invalid_fields(group, kind, name, &[(field.to_owned(), why.to_owned())])
+    }
+
+    /// 422 for faulty fields (at least one), in the form of `field.ErrorList`.
+    pub(crate) fn invalid_fields(
+        group: &str,
+        kind: &str,
+        name: &str,
+        faults: &[(String, String)],
+    ) -> Self {
         let full = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        let mut refusal =
-            Self::new(422, "Invalid", format!("{full} \"{name}\" is invalid: {field}: {why}"))
-                .about(group, kind, name);
-        let cause = if why.starts_with("Required") {
-            "FieldValueRequired"
-        } else if why.starts_with("Forbidden") {
-            "FieldValueForbidden"
-        } else {
-            "FieldValueInvalid"
+        let texts: Vec<String> =
+            faults.iter().map(|(field, why)| format!("{field}: {why}")).collect();
+        let text = match texts.as_slice() {
+            [text] => text.clone(),
+            texts => format!("[{}]", texts.join(", ")),
         };
-        refusal.details["causes"] = json!([{ "reason": cause, "message": why, "field": field }]);
+        let mut refusal =
+            Self::new(422, "Invalid", format!("{full} \"{name}\" is invalid: {text}"))
+                .about(group, kind, name);
+        let cause = |(field, why): &(String, String)| {
+            let reason = match why.split_whitespace().next() {
+                Some("Required") => "FieldValueRequired",
+                Some("Forbidden:") => "FieldValueForbidden",
+                Some("Unsupported") => "FieldValueNotSupported",
+                Some("Too") => "FieldValueTooLong",
+                _ => "FieldValueInvalid",
+            };
+            json!({ "reason": reason, "message": why, "field": field })
+        };
+        refusal.details["causes"] = faults.iter().map(cause).collect();
         refusal
     }
 

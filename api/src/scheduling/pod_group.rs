@@ -7,7 +7,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ResourceMap, resource_map};
+use super::ResourceMap;
+use super::schema::{DNS_SUBDOMAIN, resource_map};
 
 /// What a gang asks for.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,13 +35,14 @@ use super::{ResourceMap, resource_map};
 pub struct PodGroupSpec {
     /// Members that must be placed together before any of them starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
     pub min_member: Option<i32>,
     /// Minimum members by role (`volcano.sh/task-spec`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_task_member: Option<BTreeMap<String, i32>>,
-    /// Queue that pays for the gang; the scheduler's default queue when empty.
+    /// Queue that pays for the gang; `default` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 253))]
+    #[schemars(length(max = 253), extend("default" = "default", "pattern" = DNS_SUBDOMAIN))]
     pub queue: Option<String>,
     /// Priority class of the gang.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,14 +65,17 @@ pub struct PodGroupSpec {
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct NetworkTopology {
-    /// `hard` or `soft`.
+    /// `hard` or `soft`, `hard` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["hard", "soft"], "default" = "hard"))]
     pub mode: Option<String>,
     /// Highest tier of hypernodes that may hold all members.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
     pub highest_tier_allowed: Option<i32>,
     /// The same by the name of the tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
     pub highest_tier_name: Option<String>,
 }
 
@@ -80,22 +85,27 @@ pub struct NetworkTopology {
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct SubGroupPolicy {
     /// Name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
-    pub name: String,
+    pub name: Option<String>,
     /// Closeness of a sub-group's members.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_topology: Option<NetworkTopology>,
     /// Members of a sub-group, 1 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1), extend("default" = 1))]
     pub sub_group_size: Option<i32>,
-    /// Sub-groups that must start.
+    /// Sub-groups that must start, 0 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0), extend("default" = 0))]
     pub min_sub_groups: Option<i32>,
     /// Pods that the policy is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
     pub label_selector: Option<LabelSelector>,
     /// Labels whose values tell the sub-groups apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub match_label_keys: Option<Vec<String>>,
 }
 
@@ -106,18 +116,22 @@ pub struct SubGroupPolicy {
 pub struct PodGroupStatus {
     /// `Pending`, `Inqueue`, `Running`, `Unknown` or `Completed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["Pending", "Running", "Unknown", "Inqueue", "Completed"]))]
     pub phase: Option<String>,
     /// Conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<PodGroupCondition>>,
     /// Running pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
     pub running: Option<i32>,
     /// Succeeded pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
     pub succeeded: Option<i32>,
     /// Failed pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
     pub failed: Option<i32>,
 }
 

@@ -4,7 +4,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ResourceMap, resource_map};
+use super::ResourceMap;
+use super::schema::{DNS_SUBDOMAIN, resource_map};
 
 /// What a queue may use.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -50,7 +51,7 @@ pub struct QueueSpec {
     pub type_: Option<String>,
     /// Queue above it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 253))]
+    #[schemars(length(max = 253), extend("pattern" = DNS_SUBDOMAIN))]
     pub parent: Option<String>,
     /// What the queue should have when others want it too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,7 +63,7 @@ pub struct QueueSpec {
     pub priority: Option<i32>,
     /// `fifo`: the head blocks its queue; `traverse`: later jobs may pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("default" = "traverse"))]
+    #[schemars(extend("enum" = ["fifo", "traverse"], "default" = "traverse"))]
     pub dequeue_strategy: Option<String>,
 }
 
@@ -126,21 +127,27 @@ pub struct NodeGroups {
 pub struct QueueStatus {
     /// `Open`, `Closed`, `Closing` or `Unknown`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["Open", "Closed", "Closing", "Unknown"]))]
     pub state: Option<String>,
     /// PodGroups in phase Unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
     pub unknown: Option<i32>,
     /// PodGroups in phase Pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
     pub pending: Option<i32>,
     /// PodGroups in phase Running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
     pub running: Option<i32>,
     /// PodGroups in phase Inqueue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
     pub inqueue: Option<i32>,
     /// PodGroups in phase Completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
     pub completed: Option<i32>,
     /// Nodes set aside for the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]

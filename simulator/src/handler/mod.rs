@@ -7,6 +7,7 @@ pub(crate) mod openapi;
 pub(crate) mod patch;
 pub(crate) mod read;
 pub(crate) mod render;
+pub(crate) mod review;
 pub(crate) mod scale;
 pub(crate) mod subresource;
 pub(crate) mod table;

@@ -1,13 +1,14 @@
-//! OpenAPI documents, as little of them as kubectl needs.
+//! OpenAPI documents, as far as kubectl needs them.
 //!
-//! kubectl looks here for one thing before `create` and `apply`: whether the server validates fields itself (a PATCH
-//! operation with a `fieldValidation` parameter). It then leaves validation to the server. No schemas are served.
+//! Before `create` and `apply` kubectl looks for a PATCH operation with a `fieldValidation` parameter: the server then
+//! validates fields itself. `explain` reads the schemas.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use crate::resource::{Route, split_api_version};
+use crate::schema::builtin;
 use crate::status::Refusal;
 use crate::store::Store;
 
@@ -44,8 +45,14 @@ fn root(route: &Route) -> String {
 /// `/openapi/v3/<root>`
 pub(crate) fn v3_document(store: &Store, wanted: &str) -> Result<Value, Refusal> {
     let mut paths = BTreeMap::new();
+    let api_version = wanted.trim_start_matches("apis/").trim_start_matches("api/");
+    let mut schemas = builtin::document(api_version).schemas.clone();
     for route in store.routes().filter(|r| root(r) == wanted) {
         let ty = &route.ty;
+        if let Some(schema) = &route.version().schema {
+            schemas[format!("{api_version}.{}", ty.kind).replace('/', ".")] =
+                custom_schema(route, schema);
+        }
         let scope = if ty.namespaced { "namespaces/{namespace}/" } else { "" };
         let (group, version) = split_api_version(route.api_version());
         let kind = json!({"group": group, "version": version, "kind": ty.kind});
@@ -73,6 +80,44 @@ pub(crate) fn v3_document(store: &Store, wanted: &str) -> Result<Value, Refusal>
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": "v1.35.3"},
         "paths": paths,
-        "components": {"schemas": {}},
+        "components": {"schemas": schemas},
     }))
+}
+
+/// The schema of a custom resource with what its definition leaves out.
+fn custom_schema(route: &Route, schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    let (group, version) = split_api_version(route.api_version());
+    schema["x-kubernetes-group-version-kind"] =
+        json!([{"group": group, "version": version, "kind": route.ty.kind}]);
+    schema["properties"]["apiVersion"] = json!({"type": "string"});
+    schema["properties"]["kind"] = json!({"type": "string"});
+    schema["properties"]["metadata"] = builtin::metadata();
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_have_the_schemas_of_built_in_and_custom_kinds() {
+        let server = crate::ApiServer::default();
+        for definition in tephra_api::scheduling::crds() {
+            let definition = serde_json::to_value(definition).expect("JSON");
+            server.create_value(definition).expect("a good definition");
+        }
+        let state = server.inner.state.lock();
+        let group = "apis/scheduling.volcano.sh/v1beta1";
+        let document = v3_document(&state.store, group).expect("served");
+        let schemas = &document["components"]["schemas"];
+        let queue = &schemas["scheduling.volcano.sh.v1beta1.Queue"];
+        assert_eq!(queue["x-kubernetes-group-version-kind"][0]["kind"], "Queue");
+        assert_eq!(queue["properties"]["spec"]["properties"]["weight"]["minimum"], 1.0);
+        let metadata = queue["properties"]["metadata"]["$ref"].as_str().expect("a reference");
+        assert!(document.pointer(metadata.trim_start_matches('#')).is_some());
+        let core = v3_document(&state.store, "api/v1").expect("served");
+        let pod = &core["components"]["schemas"]["io.k8s.api.core.v1.Pod"];
+        assert_eq!(pod["x-kubernetes-group-version-kind"][0]["kind"], "Pod");
+    }
 }

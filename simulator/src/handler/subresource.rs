@@ -8,12 +8,20 @@ use super::delete::{self, DeleteOptions};
 use super::write::{self, Part};
 use crate::builtin::PODS;
 use crate::context::Context;
-use crate::request::Query;
+use crate::request::{Query, ResourcePath};
 use crate::resource::Route;
 use crate::selector::Selector;
 use crate::status::Refusal;
 use crate::store::Store;
 use crate::store::object::{Stored, is_deleting, key, meta_str, object};
+
+/// Whether a path is a connection with the processes of a pod, of which there are none.
+pub(crate) fn is_stream(path: &ResourcePath) -> bool {
+    let name = path.subresource.split('/').next().unwrap_or_default();
+    path.group.is_empty()
+        && path.plural == "pods"
+        && matches!(name, "exec" | "attach" | "portforward" | "proxy")
+}
 
 /// `pods/binding`: assigns a pod to a node, once.
 pub(crate) fn bind(

@@ -10,6 +10,7 @@ use crate::collect::{self, NamespaceState};
 use crate::context::Context;
 use crate::form;
 use crate::resource::Route;
+use crate::schema;
 use crate::status::Refusal;
 use crate::store::Store;
 use crate::store::object::{Stored, has_finalizers, is_deleting, key, meta_str, metadata};
@@ -82,6 +83,9 @@ pub(crate) fn create(
         metadata(&mut value).insert("generation".to_owned(), json!(1));
     }
     admission::on_create(store, cx, route, &mut value)?;
+    if !cx.trusts_status {
+        schema::check(route, None, &value, cx.strict)?;
+    }
     let custom = (ty.group == CRD_GROUP && ty.kind == CRD_KIND)
         .then(|| crate::custom::resource_type(&value))
         .transpose()?;
@@ -236,6 +240,9 @@ pub(crate) fn replace(
     }
     if new == *old.value {
         return Ok(Arc::clone(old));
+    }
+    if part != Part::Whole {
+        schema::check(route, Some(&old.value), &new, cx.strict)?;
     }
     if part != Part::Status && meaning_changed(route, &old.value, &new) {
         let meta = metadata(&mut new);
