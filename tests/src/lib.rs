@@ -1,4 +1,5 @@
 //! Suites that need more than one crate: conformance corpora, the control plane rig, fault simulation.
 
 pub mod conformance;
+pub mod faults;
 pub mod rig;
