@@ -207,12 +207,24 @@ impl Keeper {
                 return false;
             }
         };
+        if self.is_too_late() {
+            tracing::warn!("the lease was renewed too late: writes have been refused meanwhile");
+            return false;
+        }
         self.observe(Some(lease));
         self.state.renewed_at = Some(start.saturating_duration_since(self.origin));
         // Others may take over a full lease duration after they saw this renewal, which is later than
         // `start`; the difference to the renew deadline is the margin for writes already under way.
         self.fence.extend(start, self.options.timings.renew_deadline);
         true
+    }
+
+    /// The fence has been closed while the renewal was under way. Writes that met it are given up for good, so this
+    /// process may not go on as if nothing had happened. The fence counts whole milliseconds.
+    fn is_too_late(&self) -> bool {
+        let term = self.options.timings.renew_deadline;
+        let now = self.elapsed() + Duration::from_millis(1);
+        self.state.renewed_at.is_some_and(|renewed_at| now >= renewed_at + term)
     }
 
     fn forget_if_gone(&mut self, status: &kube::core::Status) {

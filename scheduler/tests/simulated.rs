@@ -309,3 +309,32 @@ fn the_scheduler_and_its_future_can_move_between_threads() {
     assert_send(&scheduler);
     assert_send(&scheduler.run(CancellationToken::new()));
 }
+
+/// Cuts `a` off from its lease for nine seconds; the renewal after that is answered three seconds late.
+struct LateRenewal {
+    cut_off: std::ops::Range<i64>,
+}
+
+impl Faults for LateRenewal {
+    fn on_request(&mut self, request: &RequestInfo<'_>) -> Fault {
+        match request.time_ms {
+            _ if request.resource != "leases" || request.identity != "a" => Fault::None,
+            now if now < self.cut_off.start => Fault::None,
+            now if now < self.cut_off.end => Fault::DropBefore,
+            _ => Fault::Delay(3_000),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_renewal_lands_after_the_deadline_ends_although_it_holds_the_lease() {
+    let cluster = Cluster::with_nodes(2);
+    let scheduler = cluster.start("a", true);
+    cluster.gang("g", 4);
+    cluster.until_bound(4).await;
+    let now = cluster.server.clock().now_ms();
+    cluster.server.set_faults(Box::new(LateRenewal { cut_off: now..now + 9_000 }));
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!(scheduler.task.is_finished());
+    assert!(scheduler.task.await.unwrap().unwrap_err().to_string().contains("lost the lease"));
+}

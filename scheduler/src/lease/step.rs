@@ -9,7 +9,8 @@ use std::time::Duration;
 pub struct Timings {
     /// How long others wait after the last observed renewal before they take over.
     pub lease_duration: Duration,
-    /// How long after the start of its last renewal the leader may write.
+    /// How long after the start of its last renewal the leader may write. Without another one by then it ends, as
+    /// client-go does: what was refused in between is not asked for again.
     pub renew_deadline: Duration,
     /// Pause between attempts.
     pub retry_period: Duration,
@@ -98,7 +99,7 @@ fn leading(
 ) -> Step {
     let taken = state.record.as_ref().is_some_and(|record| record.holder != me);
     let age = now.saturating_sub(renewed);
-    if taken || age >= timings.lease_duration {
+    if taken || age >= timings.renew_deadline {
         return Step::Lost;
     }
     match timings.retry_period.checked_sub(age) {
@@ -199,12 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_that_could_not_renew_for_a_lease_duration_has_lost() {
+    fn a_leader_that_could_not_renew_before_the_deadline_has_lost() {
         let mut state = LeaseState::default();
         state.observe(held(ME, "t1"), ME, secs(100));
         state.renewed_at = Some(secs(100));
-        assert_eq!(next(&state, 114), Step::Renew);
-        assert_eq!(next(&state, 115), Step::Lost);
+        assert_eq!(next(&state, 109), Step::Renew);
+        assert_eq!(next(&state, 110), Step::Lost);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The model: what exists at each moment of the history, and what existed shortly before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -8,6 +8,9 @@ use super::amounts::Amounts;
 use super::objects::{Group, Node, NodeVersion, Pod, Queue};
 use super::{Invariant, Rules, Violation};
 use crate::history::WriteRecord;
+
+/// The queue that all others stand under.
+const ROOT: &str = "root";
 
 /// Namespace and name.
 pub(super) type Key = (String, String);
@@ -206,13 +209,33 @@ impl<'a> Cluster<'a> {
         self.groups.get(&key).map(|group| group.queue.as_str())
     }
 
-    /// What pods of a queue hold.
+    /// What pods of a queue hold. One that is being deleted still fills its node, but its queue may use the quota
+    /// again at once (Volcano counts tasks of the allocated class only, spec 3.3).
     pub(super) fn used_by(&self, queue: &str) -> Amounts {
         let mut used = Amounts::default();
-        let ours = self.pods.values().filter(|pod| pod.occupies() && self.is_ours(pod));
+        let holds = |pod: &&Pod| pod.occupies() && !pod.deleting && self.is_ours(pod);
+        let ours = self.pods.values().filter(holds);
         for pod in ours.filter(|pod| self.queue_of(pod) == Some(queue)) {
             used.add(&pod.request, 1);
         }
+        used
+    }
+
+    /// What pods of a queue and of all queues below it hold. Only where a queue `root` exists do queues stand below
+    /// others: below it those that name no parent.
+    pub(super) fn used_below(&self, queue: &str) -> Amounts {
+        let has_root = self.queue_now(ROOT).is_some();
+        let mut family = BTreeSet::from([queue]);
+        while has_root {
+            let child = self.queues_now().find(|(name, row)| {
+                let parent = if row.parent.is_empty() { ROOT } else { &row.parent };
+                *name != ROOT && !family.contains(name) && family.contains(parent)
+            });
+            let Some((child, _)) = child else { break };
+            family.insert(child);
+        }
+        let mut used = Amounts::default();
+        family.into_iter().for_each(|queue| used.add(&self.used_by(queue), 1));
         used
     }
 }

@@ -161,6 +161,8 @@ impl Group {
 /// A queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
+    /// The queue above; empty: `root`.
+    pub(super) parent: String,
     pub(super) weight: i128,
     pub(super) open: bool,
     pub(super) capability: Amounts,
@@ -176,6 +178,7 @@ impl Queue {
     pub(super) fn read(queue: &Value) -> Self {
         let count = |phase: &str| number(queue, &format!("/status/{}", phase.to_lowercase()));
         Self {
+            parent: text(queue, "/spec/parent").to_owned(),
             weight: i128::from(number(queue, "/spec/weight").max(1)),
             open: matches!(text(queue, "/status/state"), "" | "Open"),
             capability: Amounts::read(&queue["spec"]["capability"]),

@@ -16,7 +16,7 @@ pub(super) fn judge(cluster: &Cluster<'_>, found: &mut Vec<Violation>) {
         }
     }
     for (name, queue) in cluster.queues_now() {
-        if let Some(what) = allocated_differs(&queue.allocated, &cluster.used_by(name)) {
+        if let Some(what) = allocated_differs(&queue.allocated, &cluster.used_below(name)) {
             broken(format!("queue {name}: {what}"));
         }
         if cluster.has_controller {
