@@ -239,6 +239,17 @@ impl ClassIndex {
     pub fn total(&self) -> u64 {
         self.total
     }
+
+    /// Nodes that would take a copy. Looks at every block that has room: not for loops.
+    pub fn choices(&self, nodes: &Nodes, key: &StaticKey, backend: Backend) -> u32 {
+        let mut lanes = BlockResult::default();
+        let with_room = (0..self.copies.len()).filter(|&block| self.copies[block] > 0);
+        let choices = with_room.map(|block| {
+            evaluate(backend, &self.question(nodes, key, block, &[0.0; LANES]), &mut lanes);
+            lanes.copies.iter().filter(|&&copies| copies >= 1.0).count() as u32
+        });
+        choices.sum()
+    }
 }
 
 /// Lets indexes catch up with every block that changed since they looked last. The blocks are the outer loop: many

@@ -354,23 +354,14 @@ impl Session<'_> {
         Refusal::Queue { task, message }
     }
 
-    /// Sorts the runs that are left by how hard they are to place, so that pods with few choices go first (order
-    /// 1), or by size of the request (order 2). False when that changes nothing.
+    /// Sorts the runs that are left by how many nodes would take one now, so that pods with few choices go first
+    /// (order 1), or by size of the request (order 2). False when that changes nothing.
     fn reorder(&mut self, sheet: &mut Worksheet, order: usize) -> bool {
-        let mut keyed: Vec<(i64, Run)> = sheet
-            .left()
-            .map(|run| {
-                let class = &self.state.classes.list[run.class as usize];
-                let key = match order {
-                    1 if class.key != NO_KEY => {
-                        i64::from(self.state.classes.keys[class.key as usize].possible())
-                    }
-                    1 => 0,
-                    _ => -self.weight(run.class),
-                };
-                (key, run)
-            })
-            .collect();
+        let mut keyed: Vec<(i64, Run)> = Vec::new();
+        for run in sheet.left() {
+            let key = if order == 1 { self.choices(run.class) } else { -self.weight(run.class) };
+            keyed.push((key, run));
+        }
         keyed.sort_by_key(|&(key, run)| (key, run.start));
         let order: Vec<Run> = keyed.into_iter().map(|(_, run)| run).collect();
         let changes = !order.iter().map(|run| run.start).is_sorted();
@@ -378,6 +369,17 @@ impl Session<'_> {
             sheet.arrange(&order);
         }
         changes
+    }
+
+    /// Nodes that would take a copy of a class now, whatever pods it wants near or far.
+    fn choices(&mut self, class: ClassId) -> i64 {
+        let index = self.take_index(class);
+        let choices = index.as_ref().map_or(0, |index| {
+            let key = &self.state.classes.keys[index.key as usize];
+            index.choices(&self.state.nodes, key, self.backend)
+        });
+        self.return_index(class, index);
+        i64::from(choices)
     }
 
     /// Dominant part of the cluster that one copy takes, in millionths.

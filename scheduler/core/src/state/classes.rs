@@ -79,11 +79,6 @@ impl StaticKey {
         let at = if self.by_name { id } else { signature };
         self.scores.get(at as usize).copied().unwrap_or(0.0)
     }
-
-    /// Possible nodes.
-    pub fn possible(&self) -> u32 {
-        self.mask.iter().map(|bits| bits.count_ones()).sum()
-    }
 }
 
 /// A class.

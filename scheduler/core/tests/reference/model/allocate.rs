@@ -231,7 +231,7 @@ impl Session {
         self.best_node(task, &free).map(|slot| (slot, Status::Allocated))
     }
 
-    /// Sorts runs of equal tasks: those with few possible nodes first (order 1), or large ones first (order 2). False
+    /// Sorts runs of equal tasks: those with few choices first (order 1), or large ones first (order 2). False
     /// when that changes nothing.
     fn reorder(&self, tasks: &mut VecDeque<usize>, order: usize) -> bool {
         let mut runs: Vec<Vec<usize>> = Vec::new();
@@ -241,9 +241,11 @@ impl Session {
                 _ => runs.push(vec![task]),
             }
         }
-        runs.sort_by_key(|run| {
-            if order == 1 { self.possible_nodes(run[0]) } else { -self.weight(run[0]) }
-        });
+        runs.sort_by_key(
+            |run| {
+                if order == 1 { self.choices(run[0]) } else { -self.weight(run[0]) }
+            },
+        );
         let sorted: VecDeque<usize> = runs.concat().into();
         let changed = sorted != *tasks;
         *tasks = sorted;
@@ -255,12 +257,16 @@ impl Session {
         a.role == b.role && a.spec == b.spec
     }
 
-    fn possible_nodes(&self, task: usize) -> i64 {
-        let spec = &self.tasks[task].spec;
-        let possible = |node: &super::node::Node| {
-            !self.has("predicates") || statically_feasible(spec, &node.object)
+    /// Nodes that would take one more task like this now, whatever tasks it wants near or far.
+    fn choices(&self, task: usize) -> i64 {
+        let row = &self.tasks[task];
+        let takes = |node: &super::node::Node| {
+            let allowed = !self.has("predicates")
+                || (node.pods as f64) < node.allocatable.get("pods")
+                    && statically_feasible(&row.spec, &node.object);
+            allowed && node.fits_idle(&row.request)
         };
-        self.nodes.iter().flatten().filter(|node| possible(node)).count() as i64
+        self.nodes.iter().flatten().filter(|node| takes(node)).count() as i64
     }
 
     /// Largest part of the cluster that the task takes, in billionths.
