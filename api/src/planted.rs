@@ -60,18 +60,33 @@ impl Bug {
             Self::TieByHash => "tie-by-hash",
         }
     }
+
+    /// The bug of this name.
+    ///
+    /// # Errors
+    /// When there is none: a typing error must not pass for a bug that no test catches.
+    pub fn named(name: &str) -> Result<Self, UnknownBug> {
+        let found = ALL.into_iter().find(|bug| bug.name() == name);
+        found.ok_or_else(|| UnknownBug(name.to_owned()))
+    }
 }
 
+/// There is no bug of this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no bug {0}; there are {known}", known = ALL.map(Bug::name).join(", "))]
+pub struct UnknownBug(pub String);
+
 /// True when this bug is switched on.
+///
+/// # Panics
+/// When [`VARIABLE`] names no bug: this is a test build, and its run would say nothing.
 #[inline(always)]
 #[cfg(feature = "planted-bugs")]
 pub fn planted(bug: Bug) -> bool {
     use std::sync::LazyLock;
     static PLANTED: LazyLock<Option<Bug>> = LazyLock::new(|| {
         let name = std::env::var(VARIABLE).ok().filter(|name| !name.is_empty())?;
-        let found = ALL.into_iter().find(|bug| bug.name() == name);
-        // A test build: a typing error must not pass for a bug that no test catches.
-        Some(found.unwrap_or_else(|| panic!("{VARIABLE}: there is no bug {name:?}")))
+        Some(Bug::named(&name).unwrap_or_else(|error| panic!("{VARIABLE}: {error}")))
     });
     *PLANTED == Some(bug)
 }
@@ -79,6 +94,39 @@ pub fn planted(bug: Bug) -> bool {
 /// Always false: the feature is off.
 #[inline(always)]
 #[cfg(not(feature = "planted-bugs"))]
-pub fn planted(_: Bug) -> bool {
+pub const fn planted(_: Bug) -> bool {
     false
+}
+
+// Known at compile time, so that nothing is left of a switch in what is shipped.
+#[cfg(not(feature = "planted-bugs"))]
+const _: () = assert!(!planted(Bug::SkippedUndo));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bug_is_found_by_its_name_and_a_wrong_name_is_an_error_that_lists_the_right_ones() {
+        for bug in ALL {
+            assert_eq!(Bug::named(bug.name()), Ok(bug));
+        }
+        let error = Bug::named("tie").unwrap_err().to_string();
+        assert!(error.starts_with("there is no bug tie; there are skipped-undo, "), "{error}");
+        assert!(error.ends_with(", tie-by-hash"), "{error}");
+    }
+    #[cfg(feature = "planted-bugs")]
+    #[test]
+    fn a_run_with_a_wrong_name_fails_where_a_switch_is_asked() {
+        const SELF: &str = "planted::tests::a_run_with_a_wrong_name_fails_where_a_switch_is_asked";
+        if std::env::var(VARIABLE).is_ok_and(|name| name == "tie") {
+            planted(Bug::TieByHash);
+            return;
+        }
+        let program = std::env::current_exe().unwrap();
+        let mut run = std::process::Command::new(program);
+        let output = run.args(["--exact", SELF]).env(VARIABLE, "tie").output().unwrap();
+        let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(!output.status.success() && text.contains("there is no bug tie"), "{text}");
+    }
 }

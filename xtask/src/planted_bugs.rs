@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use tephra_api::planted::{ALL, Bug};
 
 use judge::{Verdict, judge};
@@ -59,13 +59,7 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<Bug>> {
     if names.is_empty() {
         return Ok(ALL.to_vec());
     }
-    let find = |name: &String| {
-        ALL.into_iter().find(|bug| bug.name() == name).with_context(|| {
-            let known = ALL.map(Bug::name).join(", ");
-            format!("there is no bug {name}; there are {known}")
-        })
-    };
-    names.iter().map(find).collect()
+    names.iter().map(|name| Ok(Bug::named(name)?)).collect()
 }
 
 /// The test that fails first, binary by binary.
@@ -84,6 +78,8 @@ fn first_catch(tests: &[build::TestBinary], bug: Bug) -> anyhow::Result<Option<S
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -93,5 +89,30 @@ mod tests {
         assert_eq!(one, [Bug::TieByHash]);
         let error = chosen(&["tie".to_owned()]).unwrap_err().to_string();
         assert!(error.starts_with("there is no bug tie; there are skipped-undo, "), "{error}");
+    }
+
+    #[test]
+    fn the_document_has_one_row_for_each_bug_in_their_order() {
+        let text = std::fs::read_to_string(crate::root().join("docs/planted-bugs.md")).unwrap();
+        let row = |line: &str| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned());
+        let rows: Vec<String> = text.lines().filter_map(row).collect();
+        assert_eq!(rows, ALL.map(Bug::name));
+    }
+
+    #[test]
+    fn no_crate_switches_planted_bugs_on_by_itself() {
+        let metadata = Command::new(env!("CARGO"))
+            .args(["metadata", "--no-deps", "--format-version", "1"])
+            .current_dir(crate::root())
+            .output()
+            .unwrap();
+        let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout).unwrap();
+        for package in metadata["packages"].as_array().unwrap() {
+            let dependencies = package["dependencies"].as_array().unwrap();
+            let wanted = dependencies.iter().map(|dependency| &dependency["features"]);
+            for features in wanted.chain([&package["features"]["default"]]) {
+                assert!(!features.to_string().contains("planted-bugs"), "{}", package["name"]);
+            }
+        }
     }
 }

@@ -7,14 +7,20 @@ use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
 /// Test targets that are asked, by package and in this order: what is quick and close to the code goes first. Suites that
-/// need a real server are not among them.
+/// need a real server or kubectl are not among them.
 const TARGETS: &[(&str, &str)] = &[
     ("tephra-api", "tephra_api"),
+    ("tephra-api", "resource_rules"),
     ("tephra-core", "tephra_core"),
-    ("tephra-core", "reference"),
     ("tephra-scheduler", "tephra_scheduler"),
     ("tephra-scheduler", "simulated"),
+    ("tephra-core", "reference"),
     ("tephra-tests", "conformance"),
+    ("tephra-controller", "tephra_controller"),
+    ("tephra-controller", "controllers"),
+    ("tephra-simulator", "tephra_simulator"),
+    ("tephra-simulator", "api"),
+    ("tephra-simulator", "faults"),
 ];
 
 /// Feature that compiles the switches in; through the scheduler it reaches the core and `api`.
@@ -61,6 +67,8 @@ fn is_library(package: &str, target: &str) -> bool {
 #[derive(Debug, Deserialize)]
 struct Message {
     #[serde(default)]
+    package_id: String,
+    #[serde(default)]
     executable: Option<PathBuf>,
     #[serde(default)]
     manifest_path: PathBuf,
@@ -87,15 +95,24 @@ fn binaries(output: &str) -> anyhow::Result<Vec<TestBinary>> {
         .filter(|line| line.starts_with('{'))
         .map(|line| serde_json::from_str(line).context("reading a message of cargo"))
         .collect::<anyhow::Result<Vec<Message>>>()?;
-    let find = |target: &'static str| {
-        let wanted = |message: &&Message| message.profile.test && message.target.name == target;
+    let find = |package: &str, target: &'static str| {
+        // `path+file:///folder#name@version`: a folder of ours is never called as its package.
+        let package = format!("#{package}@");
+        let wanted = |message: &&Message| {
+            message.profile.test
+                && message.target.name == target
+                && message.package_id.contains(&package)
+        };
         let message = messages.iter().find(wanted)?;
         let folder = message.manifest_path.parent()?.to_owned();
         Some(TestBinary { name: target, program: message.executable.clone()?, folder })
     };
     TARGETS
         .iter()
-        .map(|(_, target)| find(target).with_context(|| format!("cargo built no tests {target}")))
+        .map(|(package, target)| {
+            find(package, target)
+                .with_context(|| format!("cargo built no tests {package} {target}"))
+        })
         .collect()
 }
 
@@ -105,28 +122,30 @@ mod tests {
 
     #[test]
     fn test_binaries_are_found_among_the_messages_of_cargo_in_the_order_of_the_list() {
-        let line = |target: &str, test: bool| {
+        let line = |(package, target): (&str, &str), test: bool| {
             serde_json::json!({
-                "reason": "compiler-artifact", "manifest_path": format!("/x/{target}/Cargo.toml"),
+                "reason": "compiler-artifact", "package_id": format!("path+file:///x#{package}@0.1.0"),
+                "manifest_path": format!("/x/{package}/Cargo.toml"),
                 "target": {"name": target, "kind": ["lib"]}, "profile": {"test": test},
-                "executable": test.then(|| format!("/t/{target}-{test}")),
+                "executable": test.then(|| format!("/t/{package}-{target}")),
             })
             .to_string()
         };
         let mut lines: Vec<String> =
-            TARGETS.iter().rev().map(|(_, target)| line(target, true)).collect();
-        lines.insert(0, line("tephra_core", false));
+            TARGETS.iter().rev().map(|target| line(*target, true)).collect();
+        lines.insert(0, line(("tephra-core", "tephra_core"), false));
+        lines.insert(0, line(("tephra-other", "tephra_core"), true));
         lines.push(r#"{"reason":"build-finished","success":true}"#.to_owned());
         let found = binaries(&lines.join("\n")).unwrap();
         let names: Vec<&str> = found.iter().map(|test| test.name).collect();
         assert_eq!(names, TARGETS.iter().map(|(_, target)| *target).collect::<Vec<_>>());
-        assert_eq!(found[1].program, Path::new("/t/tephra_core-true"));
-        assert_eq!(found[1].folder, Path::new("/x/tephra_core"));
+        assert_eq!(found[2].program, Path::new("/t/tephra-core-tephra_core"));
+        assert_eq!(found[2].folder, Path::new("/x/tephra-core"));
     }
 
     #[test]
     fn a_test_that_cargo_did_not_build_is_an_error() {
         let error = binaries("").unwrap_err().to_string();
-        assert_eq!(error, "cargo built no tests tephra_api");
+        assert_eq!(error, "cargo built no tests tephra-api tephra_api");
     }
 }
