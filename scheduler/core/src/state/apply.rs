@@ -78,7 +78,9 @@ impl State {
         if self.tasks[task].status != Status::Binding {
             return;
         }
+        let node = self.tasks[task].node;
         self.set_status(task, Status::Pending, NO_NODE);
+        self.nodes.release_if_empty(node);
         self.tasks[task].bind_error = Some(message.into());
         self.released();
         self.touch_task_job(task);
