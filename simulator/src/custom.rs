@@ -1,6 +1,6 @@
 //! CustomResourceDefinitions: from the object to a served resource, and back into its status.
 //!
-//! Objects are held to the schema (`schema.rs`), but unknown fields stay and defaults are not filled in. Server-side
+//! Objects are held to the schema (`schema.rs`), and its defaults are filled in, but unknown fields stay. Server-side
 //! apply merges lists by the list types in it.
 
 use std::collections::BTreeMap;

@@ -88,6 +88,10 @@ pub(crate) fn document(inner: &Inner, target: &Target, accept: &str) -> Answer {
             let ok = Answer::bytes(200, Bytes::from_static(b"ok"));
             return Answer { content_type: "text/plain", ..ok };
         }
+        Target::OpenApiV2 if accept.contains(openapi::PROTOBUF) => {
+            let empty = Answer::bytes(200, Bytes::from_static(openapi::EMPTY_V2));
+            return Answer { content_type: openapi::PROTOBUF_ANSWER, ..empty };
+        }
         Target::OpenApiV2 => Ok(openapi::v2()),
         Target::OpenApiV3(root) if root.is_empty() => Ok(openapi::v3_index(store)),
         Target::OpenApiV3(root) => openapi::v3_document(store, root),

@@ -1,11 +1,12 @@
 //! Checks objects against OpenAPI schemas, as kube-apiserver does.
 //!
 //! Custom resources are always held to the schema of their definition: types, required fields, enumerations, patterns
-//! and limits (no CEL rules; defaults are not filled in). What did not change may stay as faulty as it was. Built-in
+//! and limits (no CEL rules), after its defaults were filled in (`defaults.rs`). What did not change may stay as faulty as it was. Built-in
 //! kinds are checked for unknown fields and wrong types when the client asks for it (`fieldValidation=Strict`, which is
 //! what kubectl sends); their schemas (`builtin.rs`) come from the generated types of k8s-openapi.
 
 pub(crate) mod builtin;
+mod defaults;
 mod values;
 
 use serde_json::Value;
@@ -16,6 +17,15 @@ use crate::store::object::meta_str;
 
 /// A field and what is wrong with it.
 type Fault = (String, String);
+
+/// Fills in the defaults that the definition of a custom resource has.
+pub(crate) fn fill_defaults(route: &Route, value: &mut Value) {
+    if route.ty.custom
+        && let Some(schema) = &route.version().schema
+    {
+        defaults::fill(schema, value);
+    }
+}
 
 /// Checks an object that is about to be stored. `old`: the version it replaces; `strict`: refuse what the schema does
 /// not know.

@@ -12,6 +12,15 @@ use crate::schema::builtin;
 use crate::status::Refusal;
 use crate::store::Store;
 
+/// How clients written in Go ask for `/openapi/v2`.
+pub(crate) const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// How that answer is called: the same without `@`, which is no character of media types.
+pub(crate) const PROTOBUF_ANSWER: &str =
+    "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+/// A protobuf document that says no more than `swagger: "2.0"`: clients look there when they do not know a kind, and
+/// then find that the server does not know it either.
+pub(crate) const EMPTY_V2: &[u8] = b"\x0a\x032.0";
+
 /// `/openapi/v2`
 pub(crate) fn v2() -> Value {
     json!({

@@ -124,7 +124,9 @@ pub(crate) fn accept(route: &Route, mut body: Value) -> Result<Value, Refusal> {
     if map.get("metadata").is_some_and(|m| !m.is_object() && !m.is_null()) {
         return Err(Refusal::bad_request("metadata must be an object"));
     }
-    Ok(form::stored(route, body))
+    let mut stored = form::stored(route, body);
+    schema::fill_defaults(route, &mut stored);
+    Ok(stored)
 }
 
 fn take_namespace(route: &Route, namespace: &str, value: &mut Value) -> Result<(), Refusal> {

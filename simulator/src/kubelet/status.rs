@@ -109,10 +109,16 @@ fn conditions(
         let old = pod.conditions.iter().find(|condition| condition.type_ == *kind);
         match old.filter(|old| old.status == status) {
             Some(old) => json!(old),
-            None => json!({
-                "type": kind, "status": status, "reason": reason,
-                "lastProbeTime": null, "lastTransitionTime": now,
-            }),
+            None => {
+                let mut new = json!({
+                    "type": kind, "status": status,
+                    "lastProbeTime": null, "lastTransitionTime": now,
+                });
+                if let Some(reason) = reason {
+                    new["reason"] = reason.into();
+                }
+                new
+            }
         }
     });
     ours.chain(kept.map(|condition| json!(condition))).collect()

@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 use regex::Regex;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
+use tephra_api::quantity::Quantity;
 
 use super::Fault;
 use super::builtin::SCHEMAS;
@@ -48,6 +49,10 @@ impl<'s> Walk<'s> {
     }
 
     fn visit(&mut self, schema: &'s Value, value: &Value, path: &mut String) {
+        if is_quantity(schema) && !value.is_null() {
+            self.check_quantity(value, path);
+            return;
+        }
         let schema = self.resolve(schema);
         if value.is_null() {
             // Go reads null as absent; definitions must allow it.
@@ -210,6 +215,17 @@ impl<'s> Walk<'s> {
         }
     }
 
+    fn check_quantity(&mut self, value: &Value, path: &str) {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number.to_string(),
+            _ => return self.wrong_type("string", value, path),
+        };
+        if let Err(error) = Quantity::parse(&text) {
+            self.fault(path, format!("{path}: Invalid value: \"{text}\": {error}"));
+        }
+    }
+
     fn check_enum(&mut self, schema: &Value, value: &Value, path: &str) {
         let Some(allowed) = schema["enum"].as_array().filter(|all| !all.contains(value)) else {
             return;
@@ -218,6 +234,12 @@ impl<'s> Walk<'s> {
         let why = format!("Unsupported value: {value}: supported values: {}", allowed.join(", "));
         self.fault(path, why);
     }
+}
+
+/// Whether a schema of a built-in kind stands for an amount.
+fn is_quantity(schema: &Value) -> bool {
+    let target = schema.get("$ref").or_else(|| schema.pointer("/allOf/0/$ref"));
+    target.and_then(Value::as_str).is_some_and(|it| it.ends_with(".pkg.api.resource.Quantity"))
 }
 
 fn type_of(schema: &Value) -> Option<&str> {

@@ -54,3 +54,29 @@ pub(super) fn report(last: &Snapshot, audit: &Audit) -> Value {
     json!({"done": last.done(), "teams": teams,
            "audit": {"invariants": invariants, "violations": audit.violations}})
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::demo::samples::TEAMS;
+    use crate::command::demo::snapshot::Team;
+
+    fn snapshot(samples_done: usize) -> Snapshot {
+        let team = Team { samples: 2, samples_done, ..Team::default() };
+        Snapshot { teams: TEAMS.iter().map(|it| (it.name.to_owned(), team.clone())).collect() }
+    }
+
+    #[test]
+    fn success_means_no_violation_and_where_awaited_all_samples_done() {
+        let (good, bad) =
+            (Audit { violations: vec![] }, Audit { violations: vec!["I1".to_owned()] });
+        let success = |audit: &Audit, samples_done, until_done| {
+            audit.exit_code(&snapshot(samples_done), until_done) == ExitCode::SUCCESS
+        };
+        assert!(success(&good, 2, true));
+        assert!(!success(&good, 1, true));
+        assert!(success(&good, 1, false));
+        assert!(!success(&bad, 2, true));
+        assert!(!success(&bad, 2, false));
+    }
+}

@@ -22,6 +22,8 @@ pub(super) const TEAMS: [Team; 3] = [
 ];
 /// Resource that is scarce.
 pub(super) const GPU: &str = "nvidia.com/gpu";
+/// Label of everything in the gangs that the demo submits itself.
+pub(super) const LABEL: &str = "tephra.sh/demo";
 /// Gangs of each team.
 const GANGS: usize = 4;
 const GPUS_PER_NODE: usize = 8;
@@ -49,7 +51,10 @@ pub(super) fn cluster(server: &ApiServer, nodes: u16) -> anyhow::Result<()> {
         create(server, namespace(team.name))?;
         create(server, queue(team, nodes))?;
     }
-    (0..nodes).try_for_each(|index| create(server, node(index)))
+    (0..nodes).try_for_each(|index| {
+        create(server, node(index))?;
+        create(server, node_lease(index))
+    })
 }
 
 fn queue(team: Team, nodes: u16) -> Value {
@@ -67,10 +72,24 @@ fn queue(team: Team, nodes: u16) -> Value {
     queue
 }
 
+fn node_name(index: u16) -> String {
+    format!("node-{index:03}")
+}
+
+/// The sign of life of a kubelet, which `kubectl describe node` shows.
+fn node_lease(index: u16) -> Value {
+    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
+    json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": node_name(index), "namespace": "kube-node-lease"},
+        "spec": {"holderIdentity": node_name(index), "leaseDurationSeconds": 40, "renewTime": now},
+    })
+}
+
 fn node(index: u16) -> Value {
     let gpus = GPUS_PER_NODE.to_string();
     let size = json!({"cpu": "32", "memory": "256Gi", "pods": "110", GPU: gpus});
-    let name = format!("node-{index:03}");
+    let name = node_name(index);
     let address = format!("10.1.{}.{}", index / 250, index % 250 + 1);
     let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     json!({
@@ -114,7 +133,7 @@ pub(super) fn gangs(server: &ApiServer, nodes: u16) -> anyhow::Result<()> {
                 server,
                 json!({
                     "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
-                    "metadata": {"name": name, "namespace": team.name},
+                    "metadata": {"name": name, "namespace": team.name, "labels": {LABEL: "true"}},
                     "spec": {"minMember": members, "queue": team.name},
                 }),
             )?;
@@ -130,6 +149,7 @@ fn pod(team: Team, gang: &str, member: usize) -> Value {
         "metadata": {
             "name": format!("{gang}-worker-{member}"),
             "namespace": team.name,
+            "labels": {LABEL: "true"},
             "annotations": {"scheduling.k8s.io/group-name": gang, "tephra.sh/run-for": "1s"},
         },
         "spec": {
