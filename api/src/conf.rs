@@ -111,9 +111,9 @@ impl SchedulerConf {
     /// When it is no YAML, a part has the wrong type, an action is unknown or missing, or one tier holds both
     /// plugin proportion and drf with `enableHierarchy`. Unknown plugins are no error here (1.2).
     pub fn parse(text: &str, known_actions: &[&str]) -> Result<Self, ConfError> {
-        let value: Value =
-            serde_saphyr::from_str(text).map_err(|error| ConfError::Syntax(error.to_string()))?;
-        Self::from_value(value, known_actions)
+        let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, yaml_as_in_go())
+            .map_err(|error| ConfError::Syntax(error.to_string()))?;
+        Self::from_value(documents.into_iter().next().unwrap_or_default(), known_actions)
     }
 
     /// Reads a configuration that is an object already. `unsetFlags: disabled` in it turns off every switch
@@ -165,6 +165,24 @@ impl Tier {
     }
 }
 
+/// The YAML that Volcano's library reads: of a repeated key the last entry counts, numbers with a leading 0 are octal, and of
+/// several documents the first one is the configuration.
+fn yaml_as_in_go() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
+        legacy_octal_numbers: true,
+    }
+}
+
+/// A text, or another scalar as it is written.
+fn scalar_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
 fn wrong(path: impl Into<String>, expected: &'static str) -> ConfError {
     ConfError::Type { path: path.into(), expected }
 }
@@ -172,8 +190,9 @@ fn wrong(path: impl Into<String>, expected: &'static str) -> ConfError {
 fn actions(value: Option<&Value>, known: &[&str]) -> Result<Vec<String>, ConfError> {
     let text = match value {
         None | Some(Value::Null) => return Err(ConfError::NoActions),
-        Some(Value::String(text)) => text,
-        Some(_) => return Err(wrong("actions", "a comma-separated text")),
+        Some(value) => {
+            scalar_text(value).ok_or_else(|| wrong("actions", "a comma-separated text"))?
+        }
     };
     if text.trim().is_empty() {
         return Err(ConfError::NoActions);
@@ -200,9 +219,8 @@ fn list<'v>(value: Option<&'v Value>, path: &str) -> Result<&'v [Value], ConfErr
 
 fn name(entry: &serde_json::Map<String, Value>, path: &str) -> Result<String, ConfError> {
     match entry.get("name") {
-        Some(Value::String(name)) => Ok(name.clone()),
         None | Some(Value::Null) => Ok(String::new()),
-        Some(_) => Err(wrong(format!("{path}.name"), "a text")),
+        Some(value) => scalar_text(value).ok_or_else(|| wrong(format!("{path}.name"), "a text")),
     }
 }
 

@@ -108,3 +108,29 @@ fn arguments_of_the_wrong_type_are_reported_and_ignored() {
     assert_eq!(arguments.int("absent", &mut warnings), None);
     assert_eq!(warnings, ["argument n must be a whole number, not \"7\": ignored"]);
 }
+
+#[test]
+fn yaml_is_read_as_volcanos_library_reads_it() {
+    let text = "actions: enqueue\nactions: allocate\ntiers:\n- plugins:\n  - name: nodeorder\n    \
+                arguments: {a: 010, b: 1_000, c: yes, d: off, e: 1.5, f: '1'}\n---\nactions: backfill\n";
+    let conf = parse(text).unwrap();
+    assert_eq!(conf.actions, ["allocate"]);
+    let arguments = &conf.tiers[0].plugins[0].arguments;
+    let mut warnings = Vec::new();
+    assert_eq!(arguments.int("a", &mut warnings), Some(8));
+    assert_eq!(arguments.int("b", &mut warnings), Some(1000));
+    assert_eq!(arguments.bool("c", &mut warnings), Some(true));
+    assert_eq!(arguments.bool("d", &mut warnings), Some(false));
+    assert_eq!(arguments.bool("f", &mut warnings), Some(true));
+    assert!(warnings.is_empty(), "{warnings:?}");
+    assert_eq!(arguments.int("e", &mut warnings), None);
+    assert_eq!(arguments.int("f", &mut warnings), None);
+    assert_eq!(warnings.len(), 2);
+}
+
+#[test]
+fn a_name_that_yaml_takes_for_a_number_is_still_a_name() {
+    let conf = parse("actions: allocate\ntiers: [{plugins: [{name: 5}]}]").unwrap();
+    assert_eq!(conf.tiers[0].plugins[0].name, "5");
+    assert!(matches!(parse("actions: 7"), Err(ConfError::UnknownAction { .. })));
+}
