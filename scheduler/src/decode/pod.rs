@@ -50,7 +50,7 @@ pub(super) fn decode(
         created_ms: timestamp(KIND_POD, meta)?,
         ours,
         group: annotation(&view, keys::GROUP_NAME).map(str::to_owned),
-        role: annotation_or_label(&view, keys::TASK_SPEC).unwrap_or_default().to_owned(),
+        role: role(&view).to_owned(),
         priority: priority(&view),
         spec_priority: clamp(view.spec.priority.unwrap_or(0)),
         priority_class: view.spec.priority_class_name.as_str().to_owned(),
@@ -84,6 +84,13 @@ fn annotation<'v>(view: &'v PodView<'_>, key: &str) -> Option<&'v str> {
 
 fn annotation_or_label<'v>(view: &'v PodView<'_>, key: &str) -> Option<&'v str> {
     view.metadata.annotations.get(key).or_else(|| view.metadata.labels.get(key))
+}
+
+/// Role of the pod in its gang; an empty annotation leaves the word to the label.
+fn role<'v>(view: &'v PodView<'_>) -> &'v str {
+    annotation(view, keys::TASK_SPEC)
+        .or_else(|| view.metadata.labels.get(keys::TASK_SPEC))
+        .unwrap_or_default()
 }
 
 /// Task priority (B50): annotation, then `spec.priority`, then 1.
@@ -155,7 +162,7 @@ fn parse_spec(view: &PodView<'_>, ours: bool, labels: &Labels) -> Result<PodSpec
         parsed.node_selector = spec.node_selector.to_labels();
         parsed.required_node_terms = affinity::required_node_terms(&affinity);
         parsed.preferred_node_terms = affinity::preferred_node_terms(&affinity);
-        parsed.tolerations = spec.tolerations.0.iter().map(toleration).collect();
+        parsed.tolerations = spec.tolerations.0.iter().filter_map(toleration).collect();
         parsed.spread = affinity::spread(&spread, labels);
         parsed.images = images(spec);
     }
@@ -180,13 +187,24 @@ fn raw<'v, T: serde::Deserialize<'v>>(
     })
 }
 
-fn toleration(view: &TolerationView<'_>) -> Toleration {
-    Toleration {
+/// A toleration; `None` for one that covers no taint: an effect or an operator that these filters do not know (`Gt` and
+/// `Lt` are behind a gate that Volcano does not hand through, spec 7.1).
+fn toleration(view: &TolerationView<'_>) -> Option<Toleration> {
+    let effect = match view.effect.as_str() {
+        "" => None,
+        text => Some(taint_effect(text)?),
+    };
+    let exists = match view.operator.as_str() {
+        "" | "Equal" => false,
+        "Exists" => true,
+        _ => return None,
+    };
+    Some(Toleration {
         key: view.key.as_str().to_owned(),
         value: view.value.as_str().to_owned(),
-        exists: view.operator.as_str() == "Exists",
-        effect: taint_effect(view.effect.as_str()),
-    }
+        exists,
+        effect,
+    })
 }
 
 /// Effect of a taint or toleration; `None` when absent or unknown.

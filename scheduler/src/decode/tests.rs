@@ -209,6 +209,28 @@ fn preemptable_is_true_when_absent_and_false_when_unreadable() {
 }
 
 #[test]
+fn tolerations_that_cover_no_taint_are_left_out() {
+    let mut worker = worker();
+    worker["spec"]["tolerations"] = json!([
+        {"key": "a", "value": "x"},
+        {"key": "b", "operator": "Equal", "effect": "NoExecute"},
+        {"key": "c", "operator": "Gt", "value": "3"},
+        {"key": "d", "operator": "Exists", "effect": "Never"},
+    ]);
+    let tolerations = &read(&worker).spec.tolerations;
+    let keys: Vec<&str> = tolerations.iter().map(|t| t.key.as_str()).collect();
+    assert_eq!(keys, ["a", "b"]);
+    assert_eq!((tolerations[0].effect, tolerations[0].exists), (None, false));
+}
+
+#[test]
+fn the_role_is_the_annotation_unless_it_is_empty() {
+    let mut worker = worker();
+    worker["metadata"]["annotations"]["volcano.sh/task-spec"] = json!("");
+    assert_eq!(read(&worker).role, "label-role");
+}
+
+#[test]
 fn task_priority_goes_before_the_pods_own() {
     let with = |annotation: &str| {
         read(&json!({"metadata": {"name": "p", "annotations": {"volcano.sh/task-priority": annotation}},
