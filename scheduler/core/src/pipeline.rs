@@ -89,6 +89,12 @@ impl Pipeline {
                     warnings.push(format!("plugin {} is unknown: skipped", option.name));
                     continue;
                 };
+                if *name == "drf" && option.enabled(Flag::Hierarchy) {
+                    warnings.push(
+                        "plugin drf: enableHierarchy is not built yet: jobs go by their own shares"
+                            .to_owned(),
+                    );
+                }
                 let mut plugin = make();
                 let mut wrong = Vec::new();
                 plugin.configure(&option.arguments, &mut wrong);

@@ -146,12 +146,24 @@ pub struct Admission {
     pub vote: Vote,
     /// Text of the event on a rejected PodGroup.
     pub message: String,
+    /// The cluster lacks room: more nodes would help, a higher quota would not.
+    pub lacks_room: bool,
 }
 
 impl Admission {
     /// A vote without words.
     pub fn of(vote: Vote) -> Self {
-        Self { vote, message: String::new() }
+        Self { vote, message: String::new(), lacks_room: false }
+    }
+
+    /// No, because of a limit that somebody set.
+    pub fn limited(message: String) -> Self {
+        Self { vote: Vote::Reject, message, lacks_room: false }
+    }
+
+    /// No, because the cluster is full.
+    pub fn no_room(message: String) -> Self {
+        Self { vote: Vote::Reject, message, lacks_room: true }
     }
 }
 

@@ -38,7 +38,7 @@ impl<'c> Probe<'c> {
         }
     }
 
-    /// Which of two jobs goes first; ties go by age, then by uid.
+    /// Which of two jobs goes first; ties go by age, then by `namespace/name`.
     pub fn job_order(&self, left: &ObjectKey, right: &ObjectKey) -> Ordering {
         let key = |job: &ObjectKey| {
             self.core.state.job(job).map(|id| {
@@ -46,7 +46,7 @@ impl<'c> Probe<'c> {
                 (
                     self.core.pipeline.job_order(&self.core.state, id),
                     group.map_or(0, |group| group.created_ms),
-                    group.map(|group| group.uid.clone()),
+                    group.map(|group| group.id.clone()),
                 )
             })
         };

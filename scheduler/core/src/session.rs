@@ -45,6 +45,15 @@ pub enum Refusal {
         /// Text for a person.
         message: String,
     },
+    /// It may not compete for room yet.
+    NotAdmitted {
+        /// Text for a person.
+        message: String,
+        /// The cluster lacks room, not the queue.
+        lacks_room: bool,
+    },
+    /// What may be tried fits, but that is not the whole gang: others wait behind scheduling gates.
+    Members,
     /// Its queue does not exist.
     NoQueue,
     /// Its queue takes nobody.

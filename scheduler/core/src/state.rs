@@ -65,6 +65,8 @@ pub struct State {
     pub active_jobs: Vec<JobId>,
     /// Queues whose status may have to be written.
     pub dirty_queues: Vec<QueueId>,
+    /// Waiting pods that name a node in `status.nominatedNodeName`.
+    pub nominated: FxHashMap<TaskId, Arc<str>>,
     /// Something changed since the last session.
     pub changed: bool,
     /// Queue of PodGroups that name none.

@@ -22,7 +22,7 @@ impl Action for Allocate {
         let mut again = Vec::new();
         for job in session.broken_gangs() {
             served.insert(job);
-            if may_be_placed(session, job) && serve(session, job) == Served::More {
+            if chance(session, job) == Chance::Good && serve(session, job) == Served::More {
                 again.push(job);
             }
             session.keep_places(job);
@@ -36,8 +36,9 @@ impl Action for Allocate {
             if served.contains(&job) {
                 continue;
             }
-            let placeable = may_be_placed(session, job);
-            if placeable || stands_in_line(session, job) {
+            let chance = chance(session, job);
+            let placeable = chance == Chance::Good;
+            if placeable || (chance == Chance::Later && stands_in_line(session, job)) {
                 heaps.push_job(session, job);
             }
             if !placeable {
@@ -104,11 +105,22 @@ fn serve(session: &mut Session<'_>, job: JobId) -> Served {
     }
 }
 
+/// Whether a job can be placed in this session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chance {
+    /// It has something to place.
+    Good,
+    /// Not yet: it waits to be admitted, or for something to be released.
+    Later,
+    /// It has nothing to place, or may not.
+    None,
+}
+
 /// Admits the job where nobody else does, and tells whether it has something to place.
-fn may_be_placed(session: &mut Session<'_>, job: JobId) -> bool {
+fn chance(session: &mut Session<'_>, job: JobId) -> Chance {
     if session.state.jobs[job as usize].is_pending() {
         if session.pipeline.admits {
-            return false;
+            return Chance::Later;
         }
         if session.has_queue(job) {
             session.state.jobs[job as usize].phase = PodGroupPhase::Inqueue;
@@ -117,26 +129,26 @@ fn may_be_placed(session: &mut Session<'_>, job: JobId) -> bool {
     }
     if !session.has_queue(job) {
         session.refusals.insert(job, Refusal::NoQueue);
-        return false;
+        return Chance::None;
     }
     let row = &session.state.jobs[job as usize];
     let queue = &session.state.queues[row.queue as usize];
     if matches!(queue.state, QueueState::Closed | QueueState::Closing) {
         session.refusals.insert(job, Refusal::QueueClosed);
-        return false;
+        return Chance::None;
     }
     if session.pipeline.job_valid(session.state, job).is_err() {
-        return false;
+        return Chance::None;
     }
     session.settle_best_effort(job);
     let row = &session.state.jobs[job as usize];
     if row.bind_failures > 1 && session.now_ms < row.retry_at_ms {
-        return false;
+        return Chance::None;
     }
     if row.parked.is_some_and(|parked| parked.release_epoch == session.state.release_epoch) {
-        return false;
+        return Chance::Later;
     }
-    session.prepare(job)
+    if session.prepare(job) { Chance::Good } else { Chance::None }
 }
 
 /// In a queue that is served in order, a job that cannot be placed in this session still keeps its place in the line:
@@ -144,9 +156,7 @@ fn may_be_placed(session: &mut Session<'_>, job: JobId) -> bool {
 fn stands_in_line(session: &Session<'_>, job: JobId) -> bool {
     let row = &session.state.jobs[job as usize];
     let queue = &session.state.queues[row.queue as usize];
-    queue.exists
-        && queue.fifo
-        && (row.is_pending() || (row.parked.is_some() && session.has_placeable(job)))
+    queue.exists && queue.fifo && (row.is_pending() || session.has_placeable(job))
 }
 
 impl Session<'_> {
@@ -171,7 +181,12 @@ impl Session<'_> {
         // What is only promised to others comes back when the session ends.
         let settled =
             self.journal.open().is_empty() && self.kept.is_empty() && !self.keeps_places(job);
-        if let Refusal::Room { placed, .. } = refusal
+        let placed = match refusal {
+            Refusal::Room { placed, .. } => Some(placed),
+            Refusal::Members => Some(0),
+            _ => None,
+        };
+        if let Some(placed) = placed
             && settled
             && lasting
         {

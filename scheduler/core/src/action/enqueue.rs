@@ -32,7 +32,7 @@ impl Action for Enqueue {
             let Some(job) = heaps.pop_job(queue) else { continue };
             let admission = ask(session, job);
             if admission.vote == Vote::Reject {
-                session.reject(job, admission.message);
+                session.reject(job, admission);
                 if session.state.queues[queue as usize].fifo {
                     // Nobody is admitted past the head; allocate will not serve them before it either.
                     heaps.drop_jobs(queue);
@@ -51,7 +51,7 @@ fn ask(session: &mut Session<'_>, job: JobId) -> Admission {
     if matches!(queue.state, QueueState::Closed | QueueState::Closing) {
         let message = format!("queue {} is not open", queue.name);
         session.refusals.insert(job, Refusal::QueueClosed);
-        return Admission { vote: Vote::Reject, message };
+        return Admission::limited(message);
     }
     if row.group.as_ref().is_some_and(|group| group.min_resources.is_some()) {
         session.pipeline.job_enqueueable(session.state, job)
@@ -72,7 +72,10 @@ impl Session<'_> {
     }
 
     /// Tells once why a job is not admitted.
-    fn reject(&mut self, job: JobId, message: String) {
+    fn reject(&mut self, job: JobId, admission: Admission) {
+        let Admission { message, lacks_room, .. } = admission;
+        let refusal = Refusal::NotAdmitted { message: message.clone(), lacks_room };
+        self.refusals.entry(job).or_insert(refusal);
         let row = &mut self.state.jobs[job as usize];
         if row.told_rejection.as_deref() == Some(&*message) {
             return;

@@ -74,8 +74,7 @@ impl Plugin for Overcommit {
         if over.is_empty() {
             return Admission::of(Vote::Permit);
         }
-        let message = format!("resource in cluster is overused: {}", over.join(", "));
-        Admission { vote: Vote::Reject, message }
+        Admission::no_room(format!("resource in cluster is overused: {}", over.join(", ")))
     }
 
     fn job_enqueued(&mut self, state: &State, job: JobId) {

@@ -10,14 +10,14 @@ use crate::state::State;
 use crate::state::classes::ClassId;
 use crate::state::jobs::JobId;
 use crate::state::queues::QueueId;
-use crate::state::resource::{CPU, Dim, Ledger, MEMORY, PODS, Vector, le, share};
+use crate::state::resource::{CPU, Dim, EPSILON, Ledger, MEMORY, PODS, Vector, le, share};
 
 use super::EvictFor;
 use crate::state::tasks::{NO_JOB, TaskId};
 
-/// Noise of the water filling, as part of an amount and at least, in stored units.
+/// Noise of the water filling as part of an amount; it is at least the tolerance, below which a remainder is no longer
+/// divided.
 const NOISE_PART: f64 = 1e-12;
-const NOISE_FLOOR: f64 = 1e-6;
 
 /// What a queue may have.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +72,7 @@ fn real_capability(
 /// Largest part of its deserved amounts that a queue has (names of deserved from the tolerance on, P21).
 fn share_of(allocated: &Ledger, deserved: &Vector) -> f64 {
     let mut largest = 0.0;
-    for dim in deserved.dims().filter(|&dim| deserved.get(dim) >= crate::state::resource::EPSILON) {
+    for dim in deserved.dims().filter(|&dim| deserved.get(dim) >= EPSILON) {
         let part = share(allocated.get(dim) as f64, deserved.get(dim));
         if part > largest {
             largest = part;
@@ -140,7 +140,9 @@ impl Proportion {
                     if attributes.real_capability.has(dim) {
                         amount = amount.min(attributes.real_capability.get(dim));
                     }
-                    amount = amount.min(requests[at].get(dim)).max(queue.guarantee.get(dim));
+                    // A capability below the guarantee is still the ceiling (I4).
+                    let lift = queue.guarantee.get(dim).min(attributes.real_capability.get(dim));
+                    amount = amount.min(requests[at].get(dim)).max(lift);
                     attributes.deserved.set(dim, amount);
                     given.set(dim, given.get(dim) + amount - old.get(dim));
                 }
@@ -164,13 +166,13 @@ impl Proportion {
     }
 }
 
-/// Adding parts leaves noise in the last bits, and one bit too little would refuse a pod that fits exactly:
-/// amounts that miss a whole unit by noise alone become that unit.
+/// Adding parts leaves noise in the last bits, the rounds end while a little remains, and one bit too little would refuse a
+/// pod that fits exactly: amounts that miss a whole unit by noise alone become that unit.
 fn settled(deserved: &Vector) -> Vector {
     let mut settled = Vector::default();
     for dim in deserved.dims() {
         let amount = deserved.get(dim);
-        let noise = (amount * NOISE_PART).max(NOISE_FLOOR);
+        let noise = (amount * NOISE_PART).max(EPSILON);
         let whole = amount.round();
         settled.set(dim, if (amount - whole).abs() <= noise { whole } else { amount });
     }
@@ -315,10 +317,7 @@ impl Plugin for Proportion {
         let row = &state.jobs[job as usize];
         let queue = &state.queues[row.queue as usize];
         if queue.state != QueueState::Open {
-            return Admission {
-                vote: Vote::Reject,
-                message: format!("queue {} is not open", queue.name),
-            };
+            return Admission::limited(format!("queue {} is not open", queue.name));
         }
         let Some(min) = row.group.as_ref().and_then(|group| group.min_resources.as_ref()) else {
             return Admission::of(Vote::Permit);
@@ -338,8 +337,7 @@ impl Plugin for Proportion {
         if short.is_empty() {
             return Admission::of(Vote::Permit);
         }
-        let message = format!("queue resource quota insufficient: {}", short.join(", "));
-        Admission { vote: Vote::Reject, message }
+        Admission::limited(format!("queue resource quota insufficient: {}", short.join(", ")))
     }
 }
 

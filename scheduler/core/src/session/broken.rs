@@ -20,8 +20,9 @@ impl Session<'_> {
             if !self.has_queue(job) {
                 continue;
             }
+            let is_broken = self.is_broken(job);
             let row = &mut self.state.jobs[job as usize];
-            if row.is_broken() {
+            if is_broken {
                 row.broken_since_ms.get_or_insert(self.now_ms);
                 if self.keeps_places(job) {
                     broken.push(job);
@@ -33,6 +34,11 @@ impl Session<'_> {
         }
         broken.sort_by_cached_key(|&job| std::cmp::Reverse(self.job_rank(job)));
         broken
+    }
+
+    /// A gang that started and is below its minimum; without plugin gang no minimum holds anywhere.
+    pub(super) fn is_broken(&self, job: JobId) -> bool {
+        self.pipeline.gang && self.state.jobs[job as usize].is_broken()
     }
 
     /// True while others must not take what the gang needs.

@@ -39,6 +39,7 @@ impl Session<'_> {
         let row = &self.state.jobs[job as usize];
         let Some(group) = &row.group else { return };
         let mut unschedulable = None;
+        let below = self.is_below_minimum(job);
         if self.pipeline.gang && !row.tasks.is_empty() {
             if row.is_ready() && row.roles_ready() {
                 if !has(&group.status, reasons::SCHEDULED) {
@@ -47,7 +48,7 @@ impl Session<'_> {
                         self.condition(reasons::SCHEDULED, reasons::TASKS_READY, String::new()),
                     );
                 }
-            } else if row.counts.of(Status::Pending) > 0 || row.counts.ready() > 0 {
+            } else if below && (row.counts.of(Status::Pending) > 0 || row.counts.ready() > 0) {
                 unschedulable = self.obstacle(job, words);
             }
         } else if matches!(self.refusals.get(&job), Some(Refusal::NoQueue | Refusal::QueueClosed)) {
@@ -83,7 +84,7 @@ impl Session<'_> {
                 }
             }
         }
-        status.phase = self.phase_of(job, unschedulable.is_some());
+        status.phase = self.phase_of(job, below);
         let row = &self.state.jobs[job as usize];
         let Some(group) = &row.group else { return };
         if status != group.status {
@@ -155,23 +156,39 @@ impl Session<'_> {
         }
     }
 
-    /// Phase of a PodGroup (3.4). Pods that are being deleted on a node still count as scheduled, so that a
-    /// terminating gang is not queued a second time (B12).
-    fn phase_of(&self, job: JobId, unschedulable: bool) -> PodGroupPhase {
+    /// A gang with pods that is not ready, also not counting those that are just leaving their nodes (B12).
+    fn is_below_minimum(&self, job: JobId) -> bool {
         let row = &self.state.jobs[job as usize];
-        let of = |status| row.counts.of(status);
-        let completed = of(Status::Failed) + of(Status::Succeeded);
+        if !self.pipeline.gang || row.tasks.is_empty() || (row.is_ready() && row.roles_ready()) {
+            return false;
+        }
+        let leaving = self.leaving(job);
+        leaving == 0 || row.counts.ready() + row.best_effort + leaving < row.min_member()
+    }
+
+    /// Pods of a job that are being deleted and still on a node.
+    fn leaving(&self, job: JobId) -> u32 {
+        let row = &self.state.jobs[job as usize];
+        if row.counts.of(Status::Releasing) == 0 {
+            return 0;
+        }
         let on_node = |&&task: &&TaskId| {
             let row = &self.state.tasks[task];
             row.status == Status::Releasing && row.node != NO_NODE
         };
-        let releasing = match of(Status::Releasing) {
-            0 => 0,
-            _ => row.tasks.iter().filter(on_node).count() as u32,
-        };
+        row.tasks.iter().filter(on_node).count() as u32
+    }
+
+    /// Phase of a PodGroup (3.4). Pods that are being deleted on a node still count as scheduled, so that a
+    /// terminating gang is not queued a second time (B12).
+    fn phase_of(&self, job: JobId, below: bool) -> PodGroupPhase {
+        let row = &self.state.jobs[job as usize];
+        let of = |status| row.counts.of(status);
+        let completed = of(Status::Failed) + of(Status::Succeeded);
+        let releasing = self.leaving(job);
         let scheduled = of(Status::Running) + of(Status::Bound) + completed;
         let min = row.min_member();
-        if of(Status::Running) > 0 && unschedulable {
+        if of(Status::Running) > 0 && below {
             PodGroupPhase::Unknown
         } else if scheduled + releasing >= min && releasing > 0 {
             PodGroupPhase::Running
@@ -191,7 +208,7 @@ impl Session<'_> {
 
     /// Reason and text of the `Unschedulable` condition, if the job waits for something that is known.
     fn obstacle(&mut self, job: JobId, words: &mut Words) -> Option<(&'static str, String)> {
-        let queue = &self.state.queues[self.state.jobs[job as usize].queue as usize].name;
+        let queue = self.state.queues[self.state.jobs[job as usize].queue as usize].name.clone();
         match self.refusals.get(&job) {
             Some(Refusal::NoQueue) => {
                 return Some((
@@ -211,13 +228,13 @@ impl Session<'_> {
         if let Some(told) = &row.told_rejection
             && row.is_pending()
         {
-            return Some((
-                reasons::NOT_ENOUGH_RESOURCES,
-                format!("not admitted: {told} (queue {queue})"),
-            ));
+            let told = format!("not admitted: {told} (queue {queue})");
+            let sentence = self.gang_sentence(job, words);
+            return Some((reasons::NOT_ENOUGH_RESOURCES, format!("{sentence}. {told}")));
         }
         if let Err(invalid) = self.pipeline.job_valid(self.state, job) {
-            return Some((invalid.reason, invalid.message));
+            let sentence = self.gang_sentence(job, words);
+            return Some((invalid.reason, format!("{sentence}. {}", invalid.message)));
         }
         if row.is_pending() {
             return None;
@@ -254,10 +271,17 @@ impl Session<'_> {
             return;
         }
         let queue = self.state.queues[self.state.jobs[job as usize].queue as usize].name.clone();
-        let (reason, message) = match refusal {
+        let (reason, message) = match refusal.clone() {
             Refusal::Room { task, .. } => (reasons::UNSCHEDULABLE, self.node_reasons(task, words)),
             Refusal::Queue { message, .. } => (reasons::QUEUE_LIMITED, message),
             Refusal::Held { message, .. } => (reasons::UNSUPPORTED, message),
+            Refusal::NotAdmitted { message, lacks_room } => {
+                let reason =
+                    if lacks_room { reasons::UNSCHEDULABLE } else { reasons::QUEUE_LIMITED };
+                (reason, format!("its group is not admitted: {message}"))
+            }
+            // These pods lack nothing themselves.
+            Refusal::Members => return,
             Refusal::NoQueue => {
                 (reasons::QUEUE_LIMITED, format!("queue \"{queue}\" does not exist"))
             }
@@ -270,13 +294,23 @@ impl Session<'_> {
             ),
         };
         let all = told(reason, message);
+        // Pods of another kind than the one without a node are told how the gang stands, and who that one is.
+        let (alike, others) = match refusal {
+            Refusal::Room { task, .. } if !self.pipeline.job_ready(self.state, job) => {
+                (Some(self.state.tasks[task].class), told(reason, self.fit_error(job, words)))
+            }
+            _ => (None, all.clone()),
+        };
         for task in self.waiting(job) {
             // A pod that is itself held says so, whatever keeps its gang.
             match self.held(task) {
                 Some(own) => {
                     self.tell_pod(task, reasons::UNSUPPORTED, &told(reasons::UNSUPPORTED, own));
                 }
-                None => self.tell_pod(task, reason, &all),
+                None if alike.is_none_or(|class| class == self.state.tasks[task].class) => {
+                    self.tell_pod(task, reason, &all);
+                }
+                None => self.tell_pod(task, reason, &others),
             }
         }
     }

@@ -16,7 +16,7 @@ use crate::state::queues::QueueId;
 use crate::state::status::Status;
 use crate::state::tasks::{NO_NUMBER, TaskId};
 
-/// Plugins' key, then the older one, then the name.
+/// Plugins' key, then the older one, then the name: of a queue its own, of a job `namespace/name` (Volcano's job id).
 type Rank = Reverse<(OrderKey, i64, Arc<str>)>;
 
 /// Queues and their waiting jobs.
@@ -87,13 +87,13 @@ impl Session<'_> {
         let row = &self.state.jobs[job as usize];
         let group = row.group.as_ref();
         let mut key = OrderKey::default();
-        key.push(-i64::from(row.is_broken() && row.bind_failures == 0));
+        key.push(-i64::from(self.is_broken(job) && row.bind_failures == 0));
         key.push(i64::from(row.bind_failures));
         let key = key.then(self.pipeline.job_order(self.state, job));
         Reverse((
             key,
             group.map_or(0, |group| group.created_ms),
-            group.map_or_else(|| "".into(), |group| group.uid.clone()),
+            group.map_or_else(|| "".into(), |group| group.id.clone()),
         ))
     }
 

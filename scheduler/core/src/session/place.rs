@@ -168,6 +168,9 @@ impl Session<'_> {
             return Outcome::Nothing;
         }
         let was_ready = self.pipeline.job_ready(self.state, job);
+        if !was_ready && self.lacks_members(job, sheet) {
+            return Outcome::Refused { refusal: Refusal::Members, lasting: true };
+        }
         if !was_ready && let Some(refusal) = self.foreseen(job, sheet) {
             return Outcome::Refused { refusal, lasting: true };
         }
@@ -196,7 +199,14 @@ impl Session<'_> {
             self.rollback(from);
             sheet.next = start;
         }
-        refusal.map_or(Outcome::Nothing, |refusal| Outcome::Refused { refusal, lasting })
+        Outcome::Refused { refusal: refusal.unwrap_or(Refusal::Members), lasting }
+    }
+
+    /// Even with all that may be tried the gang would stay below its minimum.
+    fn lacks_members(&self, job: JobId, sheet: &Worksheet) -> bool {
+        let row = &self.state.jobs[job as usize];
+        let waiting = (sheet.tasks.len() - sheet.next) as u32;
+        self.pipeline.gang && row.counts.ready() + row.best_effort + waiting < row.min_member()
     }
 
     /// Pods of one class that look at no other pods: how many of them fit does not depend on what went where, so
@@ -301,7 +311,7 @@ impl Session<'_> {
             .saturating_sub(u64::from(row.counts.ready() + row.best_effort));
         let queue = row.queue;
         let (mut by_queue, mut by_room) = (0_u64, 0_u64);
-        let mut blocked = None;
+        let (mut blocked, mut short) = (None, None);
         for run in sheet.left() {
             let length = (run.end - run.start) as u32;
             let allowed = self.pipeline.allocatable(self.state, queue, run.class, length);
@@ -309,7 +319,11 @@ impl Session<'_> {
                 blocked = Some(sheet.tasks[run.start + allowed as usize]);
             }
             by_queue += u64::from(allowed);
-            by_room += u64::from(length).min(self.copies(run.class, need));
+            let fit = u64::from(length).min(self.copies(run.class, need));
+            if fit < u64::from(length) && short.is_none() {
+                short = Some(sheet.tasks[run.start + fit as usize]);
+            }
+            by_room += fit;
         }
         let first = self.state.tasks[sheet.tasks[sheet.next]].class;
         let count = need.min(u64::from(u32::MAX)) as u32;
@@ -319,7 +333,7 @@ impl Session<'_> {
         }
         // Room that is being freed can be promised: then only a walk tells.
         if by_room < need && (self.state.releasing == 0 || by_queue < need) {
-            let task = sheet.tasks[(sheet.next + by_room as usize).min(sheet.tasks.len() - 1)];
+            let task = short.unwrap_or(sheet.tasks[sheet.next]);
             if let Some(message) = self.held(task) {
                 return Some(Refusal::Held { task, message });
             }
@@ -429,6 +443,11 @@ impl Session<'_> {
     /// A node for a task: on free room, else on room that is being freed.
     fn choose(&mut self, task: TaskId, index: Option<&mut ClassIndex>) -> Option<(NodeId, bool)> {
         let index = index?;
+        if !self.state.nominated.is_empty()
+            && let Some(choice) = self.nominated_place(task)
+        {
+            return Some(choice);
+        }
         if self.depends_on_pods(task) || self.has_volumes(task) {
             if let Some(node) = self.scan(task, &index.hot, Room::Free) {
                 return Some((node, false));
@@ -440,6 +459,21 @@ impl Session<'_> {
             return None;
         }
         self.scan(task, &index.hot, Room::Future).map(|node| (node, true))
+    }
+
+    /// The node that the pod's status names, if the pod may go there (4.2.4 step 5): then no other is looked at.
+    fn nominated_place(&mut self, task: TaskId) -> Option<(NodeId, bool)> {
+        let node = self.state.nodes.get(self.state.nominated.get(&task)?)?;
+        let class = &self.state.classes.list[self.state.tasks[task].class as usize];
+        let fits = |future| self.state.nodes.fits(node, &class.request, future);
+        if !self.state.classes.keys[class.key as usize].allows(node) || !fits(true) {
+            return None;
+        }
+        let free = fits(false);
+        let possible = self.volumes_allow(task, node)
+            && (!self.depends_on_pods(task)
+                || self.state.ask_about(task, &self.pipeline.switches).filter(node).is_ok());
+        possible.then_some((node, !free))
     }
 
     /// Places one waiting pod without regard to its gang, if its queue and the nodes allow it.

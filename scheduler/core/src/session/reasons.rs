@@ -130,15 +130,28 @@ impl Session<'_> {
         counts
     }
 
-    /// Text of the PodGroup's `Unschedulable` condition (7.2, 7.3); the origin is the first pod in order (B4).
+    /// Text of the PodGroup's `Unschedulable` condition (7.2).
     pub fn gang_sentence(&mut self, job: JobId, words: &mut Words) -> String {
         let row = &self.state.jobs[job as usize];
-        let (min, ready, total) = (row.min_member(), row.counts.ready(), row.tasks.len());
-        let placed = match self.refusals.get(&job) {
+        let missing =
+            i64::from(row.min_member()) - i64::from(row.counts.ready() + self.placed_in_trial(job));
+        let total = row.tasks.len();
+        let error = self.fit_error(job, words);
+        format!("{missing}/{total} tasks in gang unschedulable: {error}")
+    }
+
+    /// Waiting pods of a job that found a node when it was last tried.
+    fn placed_in_trial(&self, job: JobId) -> u32 {
+        match self.refusals.get(&job) {
             Some(Refusal::Room { placed, .. }) => *placed,
-            _ => row.parked.map_or(0, |parked| parked.placed),
-        };
-        let missing = i64::from(min) - i64::from(ready + placed);
+            _ => self.state.jobs[job as usize].parked.map_or(0, |parked| parked.placed),
+        }
+    }
+
+    /// How a gang that is not ready stands (7.3); the origin is the first pod in order (B4).
+    pub fn fit_error(&mut self, job: JobId, words: &mut Words) -> String {
+        let row = &self.state.jobs[job as usize];
+        let min = row.min_member();
         let mut histogram: Vec<String> = ALL
             .iter()
             .filter(|status| row.counts.of(**status) > 0)
@@ -147,24 +160,24 @@ impl Session<'_> {
         histogram.push(format!("{min} minAvailable"));
         histogram.sort();
         let pending = row.counts.of(Status::Pending);
-        let mut text = format!(
-            "{missing}/{total} tasks in gang unschedulable: pod group is not ready, {}",
-            histogram.join(", ")
-        );
+        let fit = self.placed_in_trial(job).min(pending);
+        let mut text = format!("pod group is not ready, {}", histogram.join(", "));
+        let parts: Vec<String> = [(fit, "Schedulable"), (pending - fit, "Unschedulable")]
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| format!("{count} {word}"))
+            .collect();
+        if !parts.is_empty() {
+            text = format!("{text}; Pending: {}", parts.join(", "));
+        }
         match self.refusals.get(&job).cloned() {
             Some(Refusal::Room { task, .. }) => {
-                let fit = placed.min(pending);
-                let parts: Vec<String> = [(fit, "Schedulable"), (pending - fit, "Unschedulable")]
-                    .into_iter()
-                    .filter(|(count, _)| *count > 0)
-                    .map(|(count, word)| format!("{count} {word}"))
-                    .collect();
                 let name = self.state.tasks[task].pod.name.clone();
                 let reasons = self.node_reasons(task, words);
-                text = format!(
-                    "{text}; Pending: {}. Origin reason is {name}: {reasons}",
-                    parts.join(", ")
-                );
+                text = format!("{text}. Origin reason is {name}: {reasons}");
+            }
+            Some(Refusal::Members) => {
+                text = format!("{text}. Further members wait behind scheduling gates");
             }
             Some(Refusal::Queue { task, message } | Refusal::Held { task, message }) => {
                 let name = &self.state.tasks[task].pod.name;

@@ -124,6 +124,8 @@ impl Session<'_> {
         if !bind.binds.is_empty() {
             self.bound += bind.binds.len() as u32;
             self.state.touch_job(job);
+            // What the gang still needs has changed.
+            self.state.jobs[job as usize].parked = None;
             let queue = self.state.jobs[job as usize].queue;
             self.state.touch_queue(queue);
             self.touched.push(job);

@@ -231,6 +231,7 @@ impl State {
             "system-cluster-critical" | "system-node-critical"
         ) || pod.key.namespace == "kube-system";
         let held = held_of(pod.claims, pod.unsupported);
+        let nominated = pod.nominated.filter(|_| status == Status::Pending);
         let namespace = self.intern_text(&pod.key.namespace);
         let task = self.tasks.insert(Task {
             number: trailing_number(&pod.key.name).unwrap_or(NO_NUMBER),
@@ -257,6 +258,9 @@ impl State {
             }),
             bind_error: None,
         });
+        if let Some(node) = nominated {
+            self.nominated.insert(task, node.into());
+        }
         if let Some(group) = pod.group {
             let job = self.job_row(&ObjectKey { namespace: pod.key.namespace, name: group });
             self.join_job(task, job);
@@ -298,6 +302,15 @@ impl State {
         let role = self.intern_role(&pod.role);
         let labels = self.intern_labels(pod.labels);
         let held = held_of(pod.claims, pod.unsupported);
+        match pod.nominated {
+            Some(node) if status == Status::Pending => {
+                self.nominated.insert(task, node.into());
+            }
+            _ if self.nominated.is_empty() => {}
+            _ => {
+                self.nominated.remove(&task);
+            }
+        }
         self.account(task, -1);
         self.leave_node(task);
         if class != class_was {
@@ -353,6 +366,7 @@ impl State {
         let Task { node, class, job, status, .. } = self.tasks[task];
         self.note_left_place(job, class, node, status);
         self.leave_job(task);
+        self.nominated.remove(&task);
         self.tasks.remove(task);
         self.classes.leave(class);
         if node != NO_NODE {
@@ -368,15 +382,21 @@ impl State {
         }
         let class = &self.classes.list[class as usize];
         let (request, nonzero) = (class.request.clone(), class.spec.nonzero);
-        self.jobs[job as usize].left.push(LeftPlace { node, request, nonzero });
+        let row = &mut self.jobs[job as usize];
+        // No more are ever kept than the gang needs.
+        if row.left.len() >= row.min_member() as usize && !row.left.is_empty() {
+            row.left.remove(0);
+        }
+        row.left.push(LeftPlace { node, request, nonzero });
     }
 
     fn note_foreign(&mut self, pod: &PodObject) {
+        // It may have named another group when it was last told of.
+        self.forget_foreign(&pod.uid);
         if let Some(group) = &pod.group {
             let job = self.job_row(&ObjectKey::new(pod.key.namespace.clone(), group.clone()));
-            if self.foreign.insert(pod.uid.as_str().into(), job).is_none() {
-                self.jobs[job as usize].foreign += 1;
-            }
+            self.foreign.insert(pod.uid.as_str().into(), job);
+            self.jobs[job as usize].foreign += 1;
         }
     }
 
@@ -479,6 +499,9 @@ impl State {
         for &(role, min) in &roles {
             row.role_mut(role).min = min;
         }
+        if row.queue != queue {
+            row.told_rejection = None;
+        }
         row.queue = queue;
         row.priority = priority;
         row.phase = object.status.phase;
@@ -486,6 +509,7 @@ impl State {
         row.has_topology = object.has_topology;
         let mut group = Group {
             uid: object.uid.as_str().into(),
+            id: format!("{}/{}", object.key.namespace, object.key.name).into(),
             created_ms: object.created_ms,
             min_member: object.min_member.max(0) as u32,
             min_task_total: roles.iter().map(|&(_, min)| u64::from(min)).sum(),

@@ -34,6 +34,8 @@ pub struct Role {
 pub struct Group {
     /// Uid of the PodGroup.
     pub uid: Arc<str>,
+    /// `namespace/name`: decides between jobs that are alike in everything else.
+    pub id: Arc<str>,
     /// Creation time.
     pub created_ms: i64,
     /// `spec.minMember`.

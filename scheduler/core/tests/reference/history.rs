@@ -69,11 +69,12 @@ fn gang(noise: &mut Noise) -> GangSeed {
             .map(|_| RoleSeed {
                 count: 1 + noise.byte() % 5,
                 shape: noise.byte(),
-                constraint: noise.byte() % 9,
+                constraint: noise.byte(),
                 priority: 1,
                 minimum: noise.byte() % 5,
                 named: noise.below(4) > 0,
                 gated: noise.below(9) == 0,
+                nominated: (noise.below(9) == 0).then(|| noise.byte() % 4),
             })
             .collect(),
         minimum: noise.byte() % 6,
@@ -82,6 +83,7 @@ fn gang(noise: &mut Noise) -> GangSeed {
         admitted: noise.below(2) == 0,
         min_resources: noise.byte() % 5,
         created: noise.byte() % 4,
+        elsewhere: noise.below(5) == 0,
     }
 }
 
@@ -93,6 +95,7 @@ fn queue(noise: &mut Noise) -> QueueSeed {
         capability: (noise.below(3) == 0).then(|| noise.byte() % 8),
         guarantee: (noise.below(4) == 0).then(|| noise.byte() % 3),
         state: if noise.below(8) == 0 { Closed } else { Open },
+        fifo: noise.below(6) == 0,
     }
 }
 

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use tephra_api::conf::SchedulerConf;
 use tephra_core::decision::Decision;
 use tephra_core::event::{
-    Event, NodeObject, ObjectKey, PodGroupObject, PodGroupPhase, PodObject, PodPhase, QueueObject,
-    QueueState,
+    Event, NodeObject, ObjectKey, PodGroupObject, PodObject, PodPhase, QueueObject, QueueState,
 };
 use tephra_core::{Core, Options};
 
 use crate::model::{Decided, Model};
-use crate::story::{Step, Story, priority_classes, queue_name};
+use crate::objects::app;
+use crate::story::{Step, Story, configuration, namespaces, priority_classes, queue_name};
 
 /// One bind: gang, pod uid, node.
 pub type Bind = (ObjectKey, String, String);
@@ -51,8 +51,10 @@ impl Lockstep {
 
     /// Plays a whole story; gives the first difference.
     pub fn play(story: &Story) -> Result<Self, String> {
-        let conf = if story.binpack { SchedulerConf::volcano() } else { SchedulerConf::builtin() };
-        let mut both = Self::new(&conf, story.ends.clone());
+        let mut both = Self::new(&configuration(story.conf), story.ends.clone());
+        for namespace in namespaces() {
+            both.tell(Event::Namespace(namespace));
+        }
         for class in priority_classes() {
             both.tell(Event::PriorityClass(class));
         }
@@ -108,7 +110,22 @@ impl Lockstep {
                     pod.phase = PodPhase::Failed;
                 }
             }),
+            Step::Lose(pod) => self.change_pod(*pod, |pod| {
+                if pod.node.is_some() {
+                    pod.phase = PodPhase::Unknown;
+                }
+            }),
             Step::Ungate(pod) => self.change_pod(*pod, |pod| pod.gated = false),
+            Step::Relabel(pod, number) => self.change_pod(*pod, |pod| {
+                pod.labels = vec![("app".to_owned(), app(*number))];
+            }),
+            Step::MoveGang(number, to) => {
+                let at = *number as usize % self.groups.len().max(1);
+                if let Some(group) = self.groups.values().nth(at) {
+                    let queue = queue_name(queue(*to));
+                    self.tell(Event::PodGroup(PodGroupObject { queue, ..group.clone() }));
+                }
+            }
             Step::Repeat(pod) => self.change_pod(*pod, |_| {}),
             Step::DeletePod(pod) => {
                 if let Some(uid) = self.pick_pod(*pod) {
@@ -278,7 +295,7 @@ impl Lockstep {
         for (key, phase) in &decided.phases {
             let Some(group) = self.groups.get(key) else { continue };
             let core = group.status.phase;
-            if core != *phase && core != PodGroupPhase::Unknown {
+            if core != *phase {
                 return Err(self.different(&format!("phase of {key}"), &core, phase));
             }
         }

@@ -7,12 +7,17 @@ use tephra_core::event::{
     PodAffinityTerm, PodSpec, Requirement, SpreadConstraint, Taint, TaintEffect, Toleration,
 };
 
-/// Namespace of every pod.
+/// Namespace of most pods.
 pub const NAMESPACE: &str = "team";
+/// Namespace of the others.
+pub const OTHER_NAMESPACE: &str = "other";
+/// Sets of constraints that [`spec`] knows.
+pub const CONSTRAINTS: u8 = 27;
 const GIB: i64 = 1 << 30;
 const GPU: &str = "nvidia.com/gpu";
 const ZONE: &str = "topology.kubernetes.io/zone";
 const POOL: &str = "pool";
+const CORES: &str = "cores";
 
 /// Sorted amounts.
 pub fn amounts(list: &[(&str, i64)]) -> Amounts {
@@ -49,18 +54,28 @@ impl NodeSeed {
             _ => amounts(&[("cpu", 1_500), ("memory", 2 * GIB), ("pods", 5)]),
         };
         let name = format!("node-{number}");
-        let zone = ["a", "b", "c"][self.zone as usize % 3];
+        let zone = ["a", "b", "c", ""][self.zone as usize % 4];
         let taint = |effect| Taint { key: "dedicated".to_owned(), value: "gpu".to_owned(), effect };
+        let slow = |effect| Taint { key: "slow".to_owned(), value: String::new(), effect };
+        let cores = ["4", "8", "16", "many", "-1"][self.shape as usize % 5];
+        let mut its = vec![
+            ("kubernetes.io/hostname", name.as_str()),
+            (POOL, ["red", "blue"][self.pool as usize % 2]),
+            (CORES, cores),
+        ];
+        if !zone.is_empty() {
+            its.push((ZONE, zone));
+        }
         NodeObject {
-            labels: labels(&[
-                ("kubernetes.io/hostname", &name),
-                (ZONE, zone),
-                (POOL, ["red", "blue"][self.pool as usize % 2]),
-            ]),
+            labels: labels(&its),
             taints: match self.taint % 8 {
                 0 => vec![taint(TaintEffect::NoSchedule)],
                 1 => vec![taint(TaintEffect::PreferNoSchedule)],
                 2 => vec![taint(TaintEffect::NoExecute)],
+                3 => vec![slow(TaintEffect::PreferNoSchedule), taint(TaintEffect::NoSchedule)],
+                4 => {
+                    vec![slow(TaintEffect::PreferNoSchedule), taint(TaintEffect::PreferNoSchedule)]
+                }
                 _ => Vec::new(),
             },
             unschedulable: self.cordoned,
@@ -102,7 +117,7 @@ fn term(requirement: Requirement) -> NodeSelectorTerm {
 
 /// Label `app` of pods with a set of constraints.
 pub fn app(constraint: u8) -> String {
-    format!("app-{}", constraint % 16)
+    format!("app-{}", constraint % CONSTRAINTS)
 }
 
 const HOST: &str = "kubernetes.io/hostname";
@@ -134,16 +149,16 @@ fn spread(constraint: u8, topology_key: &str, hard: bool) -> SpreadConstraint {
 }
 
 /// A pod template: what it asks for, and one of few sets of constraints.
-pub fn spec(shape: u8, constraint: u8) -> Arc<PodSpec> {
+pub fn spec(namespace: &str, shape: u8, constraint: u8) -> Arc<PodSpec> {
     let requests = requests(shape);
     let of = |name: &str| requests.iter().find(|(known, _)| known == name).map(|(_, n)| *n);
     let mut spec = PodSpec {
-        namespace: NAMESPACE.to_owned(),
+        namespace: namespace.to_owned(),
         nonzero: [of("cpu").unwrap_or(100), of("memory").unwrap_or(200 << 20)],
         requests,
         ..PodSpec::default()
     };
-    match constraint % 16 {
+    match constraint % CONSTRAINTS {
         1 => spec.node_selector = labels(&[(ZONE, "a")]),
         2 => {
             spec.required_node_terms = vec![
@@ -193,6 +208,79 @@ pub fn spec(shape: u8, constraint: u8) -> Arc<PodSpec> {
         15 => {
             spec.pod_affinity = vec![pod_term(&[9, 13, 0], ZONE)];
             spec.pod_anti_affinity = vec![pod_term(&[15], HOST), pod_term(&[4], POOL)];
+        }
+        16 => {
+            spec.spread = vec![SpreadConstraint { min_domains: 3, ..spread(16, ZONE, true) }];
+        }
+        17 => {
+            let constraint = SpreadConstraint {
+                max_skew: 2,
+                honor_affinity: false,
+                honor_taints: true,
+                ..spread(17, HOST, true)
+            };
+            spec.spread = vec![constraint];
+            spec.node_selector = labels(&[(ZONE, "a")]);
+        }
+        18 => {
+            let elsewhere =
+                LabelSelector { requirements: vec![requirement("env", Operator::In, &["prod"])] };
+            spec.pod_affinity = vec![PodAffinityTerm {
+                namespace_selector: Some(elsewhere),
+                ..pod_term(&[0, 18], ZONE)
+            }];
+        }
+        19 => {
+            spec.pod_anti_affinity = vec![PodAffinityTerm {
+                namespaces: vec![OTHER_NAMESPACE.to_owned()],
+                ..pod_term(&[0, 19], HOST)
+            }];
+        }
+        20 => {
+            let any_value = |effect| Toleration {
+                key: "dedicated".to_owned(),
+                exists: true,
+                effect: Some(effect),
+                ..Toleration::default()
+            };
+            let empty_value = Toleration { key: "slow".to_owned(), ..Toleration::default() };
+            spec.tolerations = vec![any_value(TaintEffect::NoExecute), empty_value];
+        }
+        21 => {
+            spec.required_node_terms = vec![
+                term(requirement(CORES, Operator::Gt, &["7"])),
+                term(requirement(CORES, Operator::Lt, &["0"])),
+            ];
+        }
+        22 => {
+            let port = |protocol: &str, ip: &str| HostPort {
+                port: 80,
+                protocol: protocol.to_owned(),
+                ip: ip.to_owned(),
+            };
+            spec.host_ports = vec![port("TCP", "10.0.0.1"), port("UDP", "0.0.0.0")];
+        }
+        23 => {
+            spec.required_node_terms = vec![NodeSelectorTerm {
+                expressions: vec![requirement(ZONE, Operator::DoesNotExist, &[])],
+                fields: vec![requirement("metadata.name", Operator::NotIn, &["node-0"])],
+            }];
+        }
+        24 => {
+            spec.spread = vec![spread(24, ZONE, true), spread(24, HOST, false)];
+            spec.pod_anti_affinity = vec![pod_term(&[24, 9], HOST)];
+        }
+        25 => {
+            let all = PodAffinityTerm {
+                namespace_selector: Some(LabelSelector::default()),
+                ..pod_term(&[25, 1], ZONE)
+            };
+            spec.preferred_pod_affinity = vec![(70, all.clone()), (-20, pod_term(&[25], HOST))];
+            spec.pod_anti_affinity = vec![PodAffinityTerm { topology_key: POOL.to_owned(), ..all }];
+        }
+        26 => {
+            spec.tolerations = vec![Toleration { exists: true, ..Toleration::default() }];
+            spec.preferred_node_terms = vec![(20, term(requirement(CORES, Operator::Gt, &["9"])))];
         }
         _ => {}
     }

@@ -3,12 +3,15 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use tephra_api::conf::SchedulerConf;
 use tephra_core::event::{
-    ObjectKey, PodGroupObject, PodGroupPhase, PodGroupStatus, PodObject, PodPhase,
+    NamespaceObject, ObjectKey, PodGroupObject, PodGroupPhase, PodGroupStatus, PodObject, PodPhase,
     PriorityClassObject, QueueObject, QueueState,
 };
 
-use crate::objects::{NAMESPACE, NodeSeed, amounts, app, requests, spec};
+use crate::objects::{
+    CONSTRAINTS, NAMESPACE, NodeSeed, OTHER_NAMESPACE, amounts, app, requests, spec,
+};
 
 /// A queue.
 #[derive(Clone, Debug)]
@@ -18,6 +21,7 @@ pub struct QueueSeed {
     pub capability: Option<u8>,
     pub guarantee: Option<u8>,
     pub state: QueueState,
+    pub fifo: bool,
 }
 
 impl QueueSeed {
@@ -30,10 +34,11 @@ impl QueueSeed {
                 ("nvidia.com/gpu", i64::from(size) * 1_000),
             ])
         };
-        let capability = self.capability.map(|size| match size % 4 {
+        let capability = self.capability.map(|size| match size % 5 {
             0 => amounts(&[("cpu", i64::from(size) * 1_500)]),
             1 => amounts(&[("cpu", 0), ("nvidia.com/gpu", 1_000)]),
             2 => amounts(&[("cpu", 6_000), ("pods", i64::from(size))]),
+            3 => amounts(&[("memory", i64::from(size) * (3 << 30) + 1)]),
             _ => sized(size),
         });
         QueueObject {
@@ -46,6 +51,7 @@ impl QueueSeed {
             guarantee: self.guarantee.map(sized),
             reclaimable: true,
             state: self.state,
+            fifo: self.fifo,
             ..QueueObject::default()
         }
     }
@@ -67,6 +73,8 @@ pub struct RoleSeed {
     pub minimum: u8,
     pub named: bool,
     pub gated: bool,
+    /// Node that the status of the first pod names.
+    pub nominated: Option<u8>,
 }
 
 /// A gang.
@@ -81,12 +89,14 @@ pub struct GangSeed {
     pub admitted: bool,
     pub min_resources: u8,
     pub created: u8,
+    pub elsewhere: bool,
 }
 
 impl GangSeed {
     /// The PodGroup and its pods.
     pub fn objects(&self, number: usize, queues: usize) -> (PodGroupObject, Vec<PodObject>) {
-        let key = ObjectKey::new(NAMESPACE, format!("gang-{number}"));
+        let namespace = if self.elsewhere { OTHER_NAMESPACE } else { NAMESPACE };
+        let key = ObjectKey::new(namespace, format!("gang-{number}"));
         let mut pods = Vec::new();
         let mut totals: std::collections::BTreeMap<String, i64> = std::collections::BTreeMap::new();
         let mut min_task_member = Vec::new();
@@ -95,13 +105,13 @@ impl GangSeed {
             if role.named && self.role_minimums {
                 min_task_member.push((name.clone(), i32::from(role.count * role.minimum / 4)));
             }
-            let spec = spec(role.shape, role.constraint);
+            let spec = spec(namespace, role.shape, role.constraint);
             for (resource, amount) in requests(role.shape) {
                 *totals.entry(resource).or_default() += amount * i64::from(role.count);
             }
             for index in 0..role.count {
                 pods.push(PodObject {
-                    key: ObjectKey::new(NAMESPACE, format!("gang-{number}-role{at}-{index}")),
+                    key: ObjectKey::new(namespace, format!("gang-{number}-role{at}-{index}")),
                     uid: format!("pod-{number}-{at}-{index}"),
                     created_ms: i64::from(index % 3),
                     ours: true,
@@ -110,6 +120,10 @@ impl GangSeed {
                     priority: role.priority,
                     preemptable: true,
                     gated: role.gated && index == 0,
+                    nominated: role
+                        .nominated
+                        .filter(|_| index == 0)
+                        .map(|node| format!("node-{node}")),
                     labels: vec![("app".to_owned(), app(role.constraint))],
                     spec: spec.clone(),
                     ..PodObject::default()
@@ -162,7 +176,7 @@ impl ResidentSeed {
             phase: PodPhase::Running,
             deleting: self.leaving,
             node: Some(format!("node-{}", self.node as usize % nodes)),
-            spec: spec(self.shape, 0),
+            spec: spec(NAMESPACE, self.shape, 0),
             ..PodObject::default()
         }
     }
@@ -177,7 +191,13 @@ pub enum Step {
     DeletePod(u16),
     Succeed(u16),
     Fail(u16),
+    /// The node of the pod does not answer.
+    Lose(u16),
     Ungate(u16),
+    /// The pod's label `app` changes.
+    Relabel(u16, u8),
+    /// The gang goes to another queue.
+    MoveGang(u8, u8),
     DeleteNode(u8),
     /// The node appears as its seed says, also when it was changed or deleted.
     RestoreNode(u8),
@@ -201,7 +221,7 @@ pub enum Step {
 /// The story.
 #[derive(Clone, Debug)]
 pub struct Story {
-    pub binpack: bool,
+    pub conf: u8,
     pub nodes: Vec<NodeSeed>,
     pub queues: Vec<QueueSeed>,
     pub residents: Vec<ResidentSeed>,
@@ -211,6 +231,36 @@ pub struct Story {
     pub steps: Vec<Step>,
     /// How binds end, in turn.
     pub ends: Vec<u8>,
+}
+
+/// Configurations: the two that Volcano has without a file and in its chart, then the latter with one part less.
+pub fn configuration(number: u8) -> SchedulerConf {
+    let left_out = match number % 16 {
+        0..=3 => return SchedulerConf::builtin(),
+        4..=7 => return SchedulerConf::volcano(),
+        8 => "enqueue",
+        9 => "backfill",
+        10 => "gang",
+        11 => "proportion",
+        12 => "drf",
+        13 => "predicates",
+        14 => "nodeorder",
+        _ => "priority",
+    };
+    let mut conf = SchedulerConf::volcano();
+    conf.actions.retain(|name| name != left_out);
+    for tier in &mut conf.tiers {
+        tier.plugins.retain(|plugin| plugin.name != left_out);
+    }
+    conf
+}
+
+/// The namespaces of every story.
+pub fn namespaces() -> [NamespaceObject; 2] {
+    [(NAMESPACE, "dev"), (OTHER_NAMESPACE, "prod")].map(|(name, env)| NamespaceObject {
+        name: name.to_owned(),
+        labels: vec![("env".to_owned(), env.to_owned())],
+    })
 }
 
 /// The priority classes of every story.
@@ -223,12 +273,13 @@ pub fn priority_classes() -> [PriorityClassObject; 2] {
 }
 
 fn node() -> impl Strategy<Value = NodeSeed> {
-    (0..5_u8, 0..3_u8, 0..2_u8, 0..12_u8, prop::bool::weighted(0.07)).prop_map(
+    let zone = prop_oneof![12 => 0..3_u8, 1 => Just(3_u8)];
+    (0..5_u8, zone, 0..2_u8, 0..14_u8, prop::bool::weighted(0.07)).prop_map(
         |(shape, zone, pool, taint, cordoned)| NodeSeed {
             shape,
             zone,
             pool,
-            taint: 11 - taint,
+            taint: 13 - taint,
             cordoned,
         },
     )
@@ -241,18 +292,20 @@ fn queue() -> impl Strategy<Value = QueueSeed> {
         1 => Just(QueueState::Unknown),
     ];
     (
-        1..5_i32,
+        0..5_i32,
         0..2_i32,
-        prop::option::weighted(0.3, 0..8_u8),
-        prop::option::weighted(0.2, 0..2_u8),
+        prop::option::weighted(0.3, 0..10_u8),
+        prop::option::weighted(0.25, prop_oneof![3 => 0..2_u8, 1 => 2..6_u8]),
         state,
+        prop::bool::weighted(0.15),
     )
-        .prop_map(|(weight, priority, capability, guarantee, state)| QueueSeed {
+        .prop_map(|(weight, priority, capability, guarantee, state, fifo)| QueueSeed {
             weight,
             priority,
             capability,
             guarantee,
             state,
+            fifo,
         })
 }
 
@@ -260,20 +313,15 @@ fn role() -> impl Strategy<Value = RoleSeed> {
     (
         1..7_u8,
         0..9_u8,
-        prop_oneof![5 => Just(0_u8), 6 => 0..9_u8, 1 => 9..16_u8],
+        prop_oneof![5 => Just(0_u8), 6 => 0..9_u8, 2 => 9..CONSTRAINTS],
         1..3_i32,
         0..5_u8,
         prop::bool::weighted(0.8),
         prop::bool::weighted(0.05),
+        prop::option::weighted(0.05, 0..4_u8),
     )
-        .prop_map(|(count, shape, constraint, priority, minimum, named, gated)| RoleSeed {
-            count,
-            shape,
-            constraint,
-            priority,
-            minimum,
-            named,
-            gated,
+        .prop_map(|(count, shape, constraint, priority, minimum, named, gated, nominated)| {
+            RoleSeed { count, shape, constraint, priority, minimum, named, gated, nominated }
         })
 }
 
@@ -287,6 +335,7 @@ fn gang() -> impl Strategy<Value = GangSeed> {
         any::<bool>(),
         prop_oneof![3 => Just(0_u8), 3 => Just(4_u8), 1 => 1..4_u8],
         0..3_u8,
+        prop::bool::weighted(0.2),
     )
         .prop_map(
             |(
@@ -298,6 +347,7 @@ fn gang() -> impl Strategy<Value = GangSeed> {
                 admitted,
                 min_resources,
                 created,
+                elsewhere,
             )| {
                 GangSeed {
                     queue,
@@ -308,6 +358,7 @@ fn gang() -> impl Strategy<Value = GangSeed> {
                     admitted,
                     min_resources,
                     created,
+                    elsewhere,
                 }
             },
         )
@@ -327,7 +378,10 @@ fn step() -> impl Strategy<Value = Step> {
         3 => pod.prop_map(Step::DeletePod),
         1 => pod.prop_map(Step::Succeed),
         1 => pod.prop_map(Step::Fail),
+        1 => pod.prop_map(Step::Lose),
         1 => pod.prop_map(Step::Ungate),
+        1 => (any::<u16>(), 0..CONSTRAINTS).prop_map(|(pod, app)| Step::Relabel(pod, app)),
+        1 => (small, any::<u8>()).prop_map(|(gang, queue)| Step::MoveGang(gang, queue)),
         1 => small.prop_map(Step::DeleteNode),
         2 => small.prop_map(Step::RestoreNode),
         1 => small.prop_map(Step::Cordon),
@@ -348,7 +402,7 @@ fn step() -> impl Strategy<Value = Step> {
 /// Random stories with up to so many nodes.
 pub fn stories(most_nodes: usize) -> impl Strategy<Value = Story> {
     (
-        any::<bool>(),
+        0..16_u8,
         vec(node(), 2..=most_nodes),
         vec(queue(), 1..6),
         vec(resident(), 0..8),
@@ -357,8 +411,8 @@ pub fn stories(most_nodes: usize) -> impl Strategy<Value = Story> {
         vec(step(), 0..14),
         vec(0..16_u8, 1..6),
     )
-        .prop_map(|(binpack, nodes, queues, residents, gangs, present, steps, ends)| Story {
-            binpack,
+        .prop_map(|(conf, nodes, queues, residents, gangs, present, steps, ends)| Story {
+            conf,
             nodes,
             queues,
             residents,

@@ -44,7 +44,9 @@ pub fn run(session: &mut Session) {
             continue;
         }
         let tasks = session.to_place(job);
-        if !tasks.is_empty() {
+        // In a queue that is served in order, a gang that was not admitted keeps its place in the line.
+        let stands = session.is_pending(job) && session.queues[&session.jobs[job].queue].fifo;
+        if !tasks.is_empty() || stands {
             waiting.insert(job, tasks);
             queues.entry(session.jobs[job].queue.clone()).or_default().push(job);
         }
@@ -58,11 +60,22 @@ pub fn run(session: &mut Session) {
         let job = session.best_job(jobs).expect("there is a job");
         jobs.retain(|&other| other != job);
         let tasks = waiting.get_mut(&job).expect("every job has its tasks");
+        if tasks.is_empty() {
+            queues.remove(&queue);
+            continue;
+        }
         match turn(session, job, &queue, tasks) {
             Turn::Committed if !tasks.is_empty() => jobs.push(job),
             Turn::Committed | Turn::Kept => {}
-            Turn::Incomplete => session.incomplete += 1,
-            Turn::Refused => session.refused.push(session.jobs[job].group.key.clone()),
+            ended => {
+                match ended {
+                    Turn::Refused => session.refused.push(session.jobs[job].group.key.clone()),
+                    _ => session.incomplete += 1,
+                }
+                if session.queues[&queue].fifo {
+                    queues.remove(&queue);
+                }
+            }
         }
     }
 }
@@ -178,10 +191,10 @@ impl Session {
     /// Tasks that may be placed, unless the job may not be touched; admits it where nobody else does.
     fn to_place(&mut self, job: usize) -> VecDeque<usize> {
         if self.is_pending(job) {
-            if !self.enqueue_runs {
-                self.jobs[job].phase = PodGroupPhase::Inqueue;
+            if self.enqueue_runs {
+                return VecDeque::new();
             }
-            return VecDeque::new();
+            self.jobs[job].phase = PodGroupPhase::Inqueue;
         }
         if self.closed(&self.jobs[job].queue) || !self.job_valid(job) {
             return VecDeque::new();
@@ -223,6 +236,15 @@ impl Session {
                     && self.feasible(task, slot)
             })
             .collect();
+        // The node that its status names goes before all others (4.2.4 step 5).
+        let named = |slot: &usize| {
+            let node = self.nodes[*slot].as_ref().map(|node| &node.object.name);
+            node.is_some() && node == self.tasks[task].nominated.as_ref()
+        };
+        let feasible = match feasible.iter().copied().find(named) {
+            Some(slot) => vec![slot],
+            None => feasible,
+        };
         let fits = |slot: &usize| self.nodes[*slot].as_ref().is_some_and(|n| n.fits_idle(request));
         let free: Vec<usize> = feasible.iter().copied().filter(fits).collect();
         if free.is_empty() {

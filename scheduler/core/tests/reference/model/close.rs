@@ -8,6 +8,12 @@ use super::world::{Status, World};
 
 /// Ends a session and writes its outcome into the world.
 pub fn run(session: &mut Session, world: &mut World) -> Decided {
+    let promised = |status| matches!(status, Status::Allocated | Status::Pipelined);
+    for task in 0..session.tasks.len() {
+        if promised(session.tasks[task].status) {
+            session.unplace(task);
+        }
+    }
     let mut phases = Vec::new();
     for job in 0..session.jobs.len() {
         let phase = phase(session, job);
@@ -44,8 +50,7 @@ pub fn run(session: &mut Session, world: &mut World) -> Decided {
     }
 }
 
-/// Phase of a gang at the end of a session, apart from `Unknown`, which depends on texts that the reference does not
-/// write. Pods that leave a node still count as scheduled (B12); a gang stays completed when its pods are gone.
+/// Phase of a gang at the end of a session. Pods that leave a node still count as scheduled (B12); a gang stays completed when its pods are gone.
 fn phase(session: &Session, job: usize) -> PodGroupPhase {
     let row = &session.jobs[job];
     let count = |wanted: &[Status]| {
@@ -61,7 +66,11 @@ fn phase(session: &Session, job: usize) -> PodGroupPhase {
         .filter(|task| task.status == Status::Releasing && task.node.is_some())
         .count() as i64;
     let min = session.min_member(job);
-    if leaving > 0 && scheduled + leaving >= min {
+    let there = session.ready_tasks(job) + session.count_best_effort(job);
+    let only_leaving = leaving > 0 && there + leaving >= min;
+    if count(&[Status::Running]) > 0 && !session.job_ready(job) && !only_leaving {
+        PodGroupPhase::Unknown
+    } else if leaving > 0 && scheduled + leaving >= min {
         PodGroupPhase::Running
     } else if scheduled >= min && scheduled == completed {
         PodGroupPhase::Completed

@@ -32,6 +32,9 @@ pub fn run(session: &mut Session) {
             session.overcommit.enqueued(&remaining);
             session.jobs[job].phase = PodGroupPhase::Inqueue;
             session.admitted.push(session.jobs[job].group.key.clone());
+        } else if session.queues[&queue].fifo {
+            // Nobody passes the head.
+            waiting.remove(&queue);
         }
     }
 }

@@ -11,11 +11,13 @@ impl Session {
     /// Every filter passes.
     pub fn feasible(&self, task: usize, slot: usize) -> bool {
         let (task_row, Some(node)) = (&self.tasks[task], &self.nodes[slot]) else { return false };
+        // The number of pods is a limit of the node, whatever plugins there are.
+        let one_more = (node.pods as f64) < node.allocatable.get("pods");
         if !self.has("predicates") {
-            return true;
+            return one_more;
         }
         let spec = &task_row.spec;
-        (node.pods as f64) < node.allocatable.get("pods")
+        one_more
             && statically_feasible(spec, &node.object)
             && !spec.host_ports.iter().any(|port| node.ports.iter().any(|p| collide(port, p)))
             && self.affinity_allows(task, slot)

@@ -38,6 +38,11 @@ impl Session {
         self.count(job, is_ready)
     }
 
+    /// Members that count as ready while they wait.
+    pub fn count_best_effort(&self, job: usize) -> i64 {
+        self.count(job, waits_for_nothing)
+    }
+
     /// Members that are ready, count as ready, or are promised a place.
     pub fn members_there(&self, job: usize) -> i64 {
         self.count(job, |task| {
@@ -57,12 +62,18 @@ impl Session {
 
     /// Some members are ready, but fewer than the minimum.
     pub fn is_broken(&self, job: usize) -> bool {
+        if !self.has("gang") {
+            return false;
+        }
         let ready = self.ready_tasks(job);
         ready > 0 && ready < self.min_member(job)
     }
 
     /// JobValid of plugin gang.
     pub fn job_valid(&self, job: usize) -> bool {
+        if !self.has("gang") {
+            return true;
+        }
         let valid = |task: &Task| {
             is_ready(task) || matches!(task.status, Status::Pipelined | Status::Pending)
         };
@@ -71,12 +82,18 @@ impl Session {
 
     /// JobReady of plugin gang.
     pub fn job_ready(&self, job: usize) -> bool {
+        if !self.has("gang") {
+            return true;
+        }
         self.is_ready(job)
             && self.roles_reach(job, |task| is_ready(task) || waits_for_nothing(task))
     }
 
     /// JobPipelined of plugin gang.
     pub fn job_pipelined(&self, job: usize) -> bool {
+        if !self.has("gang") {
+            return true;
+        }
         let counts = |task: &Task| {
             is_ready(task) || waits_for_nothing(task) || task.status == Status::Pipelined
         };

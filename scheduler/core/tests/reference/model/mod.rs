@@ -4,7 +4,7 @@
 //!
 //! It knows the actions `enqueue`, `allocate` and `backfill` and the plugins priority, gang, conformance
 //! (no part in these actions), overcommit, drf (job order), predicates (what depends on a node alone, host ports,
-//! pod count, inter-pod anti-affinity and affinity), proportion, nodeorder and binpack, with default arguments.
+//! pod count, inter-pod affinity, topology spread), proportion, nodeorder and binpack, with default arguments.
 //!
 //! Rules (numbers are those of the Volcano specification, B and P are its oddities):
 //!
@@ -15,7 +15,7 @@
 //!    (idle + releasing - pipelined) fits, and the task is only pipelined. Future room must fit in any case.
 //! 3. *Heaps* (3.8) always use current keys: queue and job are chosen when they are popped (B53 differs).
 //!    Queues: proportion (higher priority, smaller share), then older, then name. Jobs: priority, then gangs that
-//!    are not ready, then smaller dominant share, then older, then uid, then key. Tasks: higher priority, then
+//!    are not ready, then smaller dominant share, then older, then `namespace/name`. Tasks: higher priority, then
 //!    the number at the end of the name, then older, then uid.
 //! 4. *allocate* (4.2.3): pop queue; overused queues leave; pop job; place tasks until the job is ready (a job that
 //!    is ready gets one task a turn); ready: commit; only pipelined: keep until the session ends, then undo;
@@ -37,7 +37,9 @@
 //!     ends, else room where members were lost. After that they go before the other jobs of their queue, unless
 //!     a bind of theirs was refused; jobs go behind others by the number of their refused binds, and after the second
 //!     one allocate leaves them alone for a while.
-//! 12. *Scores* of node affinity and taints are normalised over the nodes that pass the static filters, with
+//! 12. *Queues that are served in order* (`dequeueStrategy: fifo`): behind a gang that is not admitted nobody is, and behind
+//!     one that waits for its admission or was refused nobody is placed.
+//! 13. *Scores* of node affinity and taints are normalised over the nodes that pass the static filters, with
 //!     room or without (core.md 7.3).
 
 pub mod affinity;

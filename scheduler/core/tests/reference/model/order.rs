@@ -3,6 +3,8 @@
 
 use std::cmp::Ordering;
 
+use tephra_core::event::ObjectKey;
+
 use super::session::{Session, Task};
 use super::vector::share;
 
@@ -41,10 +43,10 @@ impl Session {
             order = order.then_with(|| compare(self.dominant_share(a), self.dominant_share(b)));
         }
         let (one, two) = (&one.group, &two.group);
+        let id = |key: &ObjectKey| format!("{}/{}", key.namespace, key.name);
         order
             .then(one.created_ms.cmp(&two.created_ms))
-            .then(one.uid.cmp(&two.uid))
-            .then_with(|| one.key.cmp(&two.key))
+            .then_with(|| id(&one.key).cmp(&id(&two.key)))
     }
 
     /// Largest part of the cluster that the job has in any resource.

@@ -171,7 +171,9 @@ fn fill(queues: &mut BTreeMap<String, Attributes>, total: &Resource) {
             queue.deserved.add(&part);
             cap(&mut queue.deserved, &queue.real_capability);
             cap_or_zero(&mut queue.deserved, &queue.request);
-            queue.deserved.set_max(&queue.guarantee);
+            let mut lift = queue.guarantee.clone();
+            cap(&mut lift, &queue.real_capability);
+            queue.deserved.set_max(&lift);
             queue.refresh_share();
             if queue.request.less_equal(&queue.deserved, DimensionDefault::Zero)
                 || queue.deserved == before

@@ -38,7 +38,9 @@ impl Session {
                 .nodes
                 .iter()
                 .flatten()
-                .filter(|node| statically_feasible(&row.spec, &node.object))
+                .filter(|node| {
+                    !self.has("predicates") || statically_feasible(&row.spec, &node.object)
+                })
                 .collect();
             let most_preferred = possible.iter().map(|node| preferred(&row.spec, node)).max();
             let most_tainted = possible.iter().map(|node| avoided(&row.spec, node)).max();

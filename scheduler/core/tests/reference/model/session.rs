@@ -31,6 +31,8 @@ pub struct Task {
     pub status: Status,
     /// Slot.
     pub node: Option<usize>,
+    /// Node that its status names.
+    pub nominated: Option<String>,
     /// Job number, `None` for pods that only use a node.
     pub job: Option<usize>,
     pub request: Resource,
@@ -55,6 +57,7 @@ impl Task {
             stuck: false,
             status: Status::Pipelined,
             node: None,
+            nominated: None,
             job: None,
             request,
             spec: Arc::new(spec),
@@ -186,6 +189,7 @@ impl Session {
                 stuck: pod.stuck,
                 status: pod.status,
                 node: node.copied(),
+                nominated: pod.object.nominated.clone(),
                 job,
                 request,
                 spec: pod.object.spec.clone(),

@@ -57,11 +57,11 @@ pub fn cap_or_zero(value: &mut Resource, limit: &Resource) {
     each(value, |name, amount| amount.min(limit.get(name)));
 }
 
-/// What misses a whole unit by the noise of additions becomes that unit.
+/// What misses a whole unit by less than the tolerance, or by the noise of additions, becomes that unit.
 pub fn settle(value: &mut Resource) {
     each(value, |_, amount| {
         let whole = amount.round();
-        let noise = (amount * 1e-12).max(1e-6);
+        let noise = (amount * 1e-12).max(0.1);
         if (amount - whole).abs() <= noise { whole } else { amount }
     });
 }

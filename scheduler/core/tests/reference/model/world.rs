@@ -234,7 +234,12 @@ impl World {
             slot.as_ref().is_some_and(|slot| pod.node.as_ref() == Some(&slot.name))
         });
         if let (true, Some(slot), Some(group)) = (pod.occupies(), slot, pod.group()) {
-            self.broken.entry(group).or_default().left.push((slot, pod.object.spec.clone()));
+            let least = self.groups.get(&group).map_or(0, |group| group.min_member.max(0));
+            let left = &mut self.broken.entry(group).or_default().left;
+            if left.len() >= (least as usize).max(1) {
+                left.remove(0);
+            }
+            left.push((slot, pod.object.spec.clone()));
         }
     }
 
