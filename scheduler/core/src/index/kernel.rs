@@ -313,8 +313,8 @@ impl View<'_> {
             let first = if has[0] { f[0] } else { f[1] };
             let second = if has[2] { f[2] } else { f[1] };
             let two = ((first - second) * 0.5).abs();
-            let single = !(has[0] && has[1] || has[1] && has[2] || has[0] && has[2]);
-            let few = if single { 0.0 } else { two };
+            let pair = has[0] && (has[1] || has[2]) || has[1] && has[2];
+            let few = if pair { two } else { 0.0 };
             let deviation = if has[0] && has[1] && has[2] { three } else { few };
             score[lane] += self.class.balanced * ((1.0 - deviation) * 100.0).floor();
         }

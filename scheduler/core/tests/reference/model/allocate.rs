@@ -26,7 +26,7 @@ pub fn run(session: &mut Session) {
     let served = broken.clone();
     while let Some(job) = session.best_job(&broken) {
         broken.retain(|&other| other != job);
-        let mut tasks = session.to_place(job);
+        let mut tasks = session.tasks_to_place(job);
         let queue = session.jobs[job].queue.clone();
         if !tasks.is_empty() {
             match turn(session, job, &queue, &mut tasks) {
@@ -43,7 +43,7 @@ pub fn run(session: &mut Session) {
         if served.contains(&job) {
             continue;
         }
-        let tasks = session.to_place(job);
+        let tasks = session.tasks_to_place(job);
         // In a queue that is served in order, a gang that was not admitted keeps its place in the line.
         let stands = session.is_pending(job) && session.queues[&session.jobs[job].queue].fifo;
         if !tasks.is_empty() || stands {
@@ -189,7 +189,7 @@ impl Session {
     }
 
     /// Tasks that may be placed, unless the job may not be touched; admits it where nobody else does.
-    fn to_place(&mut self, job: usize) -> VecDeque<usize> {
+    fn tasks_to_place(&mut self, job: usize) -> VecDeque<usize> {
         if self.is_pending(job) {
             if self.enqueue_runs {
                 return VecDeque::new();
