@@ -6,7 +6,7 @@ use kube::Client;
 use tephra_api::clock::Clock;
 use tokio_util::sync::CancellationToken;
 
-use crate::{health::Readiness, options::ControllerOptions};
+use crate::{health::Readiness, metrics::Metrics, options::ControllerOptions};
 
 /// Everything a controller may use of the outer world.
 #[derive(Clone)]
@@ -19,6 +19,8 @@ pub(crate) struct Context {
     pub(crate) clock: Arc<dyn Clock>,
     /// To be marked when the controller's watches are complete.
     pub(crate) readiness: Readiness,
+    /// What is counted.
+    pub(crate) metrics: Arc<Metrics>,
     /// Ends the controller.
     pub(crate) shutdown: CancellationToken,
 }

@@ -3,22 +3,34 @@
 //! A flag that has no effect here is accepted, so that an unmodified manifest starts, and named once in a warning
 //! ([`Flags::without_effect`]). An unknown flag is an error. Every flag can also be given as `TEPHRA_<NAME>`.
 
+mod unused;
+
 use std::{collections::BTreeMap, ffi::OsString};
 
-use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, parser::ValueSource};
+use clap::{ArgAction, Parser};
+use tephra_process::{
+    connection::ConnectionFlags,
+    election::ElectionFlags,
+    flags::{Dialect, EndpointFlags, go},
+};
 
-use crate::{go_flags, options::ControllerOptions, registry::Selection};
+use crate::{options::ControllerOptions, registry::Selection};
+
+const DIALECT: Dialect = Dialect {
+    defaults: &[
+        ("leader_elect_resource_name", "vc-controller-manager"),
+        ("listen_address", ":8081"),
+    ],
+    unused: unused::UNUSED,
+};
 
 /// Flags that do something.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "tephra-controller", version, about, disable_version_flag = true)]
 pub struct Flags {
-    /// Address of the API server; overrides the kubeconfig's.
-    #[arg(long, env = "TEPHRA_MASTER")]
-    pub master: Option<String>,
-    /// Kubeconfig file. Without it: $KUBECONFIG, the pod's service account, ~/.kube/config, in this order.
-    #[arg(long, env = "TEPHRA_KUBECONFIG")]
-    pub kubeconfig: Option<String>,
+    /// Where the API server is.
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
     /// Pods with one of these scheduler names get PodGroups (repeatable).
     #[arg(long, env = "TEPHRA_SCHEDULER_NAME", value_delimiter = ',', default_value = "volcano")]
     pub scheduler_name: Vec<String>,
@@ -31,8 +43,9 @@ pub struct Flags {
     )]
     pub controllers: Selection,
     /// Whether PodGroups take annotations and the minimum over from the owners of their pods.
-    #[arg(long, env = "TEPHRA_INHERIT_OWNER_ANNOTATIONS", default_value_t = true,
-        action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, env = "TEPHRA_INHERIT_OWNER_ANNOTATIONS", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", default_value = "true", value_parser = go::boolean,
+          action = ArgAction::Set)]
     pub inherit_owner_annotations: bool,
     /// PodGroups worked on at the same time.
     #[arg(long, env = "TEPHRA_WORKER_THREADS_FOR_PODGROUP", default_value_t = 5)]
@@ -48,16 +61,15 @@ pub struct Flags {
         allow_negative_numbers = true
     )]
     pub max_requeue_num: i32,
-    /// Serve /healthz, /livez and /readyz.
-    #[arg(long, env = "TEPHRA_ENABLE_HEALTHZ", default_value_t = false,
-        action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub enable_healthz: bool,
-    /// Address of the health endpoints.
-    #[arg(long, env = "TEPHRA_HEALTHZ_ADDRESS", default_value = ":11251")]
-    pub healthz_address: String,
     /// `Name=true|false,...`; WorkLoadSupport (default true) turns the watch of ReplicaSets and StatefulSets on.
     #[arg(long, env = "TEPHRA_FEATURE_GATES", value_delimiter = ',', value_parser = feature_gate)]
     pub feature_gates: Vec<(String, bool)>,
+    /// Where the endpoints are served.
+    #[command(flatten)]
+    pub endpoints: EndpointFlags,
+    /// Leader election.
+    #[command(flatten)]
+    pub election: ElectionFlags,
     /// Log level: 0-2 info, 3-4 debug, 5 and more trace.
     #[arg(
         short = 'v',
@@ -70,123 +82,8 @@ pub struct Flags {
     /// Print the version and exit.
     #[arg(long, action = ArgAction::Version)]
     version: Option<bool>,
-    #[command(flatten)]
-    accepted: Accepted,
-    /// Accepted flags without effect that were given.
     #[arg(skip)]
-    given: Vec<String>,
-}
-
-/// Flags of Volcano that have no effect here (yet), so that its manifests start.
-#[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Accepted without effect")]
-struct Accepted {
-    /// Elect a leader before running (later work; run one replica meanwhile).
-    #[arg(long, default_value_t = true,
-        action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    leader_elect: bool,
-    /// Duration of the lease.
-    #[arg(long, default_value = "15s")]
-    leader_elect_lease_duration: String,
-    /// Deadline of its renewal.
-    #[arg(long, default_value = "10s")]
-    leader_elect_renew_deadline: String,
-    /// Pause between two tries.
-    #[arg(long, default_value = "2s")]
-    leader_elect_retry_period: String,
-    /// Kind of the lock object.
-    #[arg(long, default_value = "leases")]
-    leader_elect_resource_lock: String,
-    /// Namespace of the lease.
-    #[arg(long, default_value = "volcano-system")]
-    leader_elect_resource_namespace: String,
-    /// Name of the lease.
-    #[arg(long, default_value = "vc-controller-manager")]
-    leader_elect_resource_name: String,
-    /// Old name of --leader-elect-resource-namespace.
-    #[arg(long)]
-    lock_object_namespace: Option<String>,
-    /// Requests per second to the API server.
-    #[arg(long, default_value_t = 50.0)]
-    kube_api_qps: f32,
-    /// Burst of requests to the API server.
-    #[arg(long, default_value_t = 100)]
-    kube_api_burst: i32,
-    /// CA of the health endpoints' clients.
-    #[arg(long)]
-    ca_cert_file: Option<String>,
-    /// Certificate of the health endpoints.
-    #[arg(long)]
-    tls_cert_file: Option<String>,
-    /// Key of that certificate.
-    #[arg(long)]
-    tls_private_key_file: Option<String>,
-    /// Workers of the Job controller.
-    #[arg(long, default_value_t = 3)]
-    worker_threads: u16,
-    /// Workers of the CronJob controller.
-    #[arg(long, default_value_t = 3)]
-    worker_threads_for_cronjob: u16,
-    /// Workers of the garbage collector.
-    #[arg(long, default_value_t = 1)]
-    worker_threads_for_gc: u16,
-    /// Serve metrics.
-    #[arg(long, default_value_t = false,
-        action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    enable_metrics: bool,
-    /// Address of the metrics.
-    #[arg(long, default_value = ":8081")]
-    listen_address: String,
-    /// Shards (deprecated).
-    #[arg(long)]
-    scheduler_configs: Vec<String>,
-    /// Period of the sharding controller.
-    #[arg(long, default_value = "60s")]
-    shard_sync_period: String,
-    /// Whether node events start the sharding controller.
-    #[arg(long, default_value_t = true,
-        action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    enable_node_event_trigger: bool,
-    /// ConfigMap of the sharding controller.
-    #[arg(long, default_value = "volcano-sharding-configmap")]
-    sharding_configmap: String,
-    /// Namespace of that ConfigMap.
-    #[arg(long, default_value = "volcano-system")]
-    sharding_configmap_namespace: String,
-    /// klog: how often logs are flushed.
-    #[arg(long, default_value = "5s")]
-    log_flush_frequency: String,
-    #[command(flatten)]
-    klog: Klog,
-}
-
-/// klog's flags: this process logs to standard error, one line per event.
-#[derive(Clone, Debug, clap::Args)]
-struct Klog {
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    logtostderr: Option<bool>,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    alsologtostderr: Option<bool>,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    add_dir_header: Option<bool>,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    one_output: Option<bool>,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    skip_headers: Option<bool>,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    skip_log_headers: Option<bool>,
-    #[arg(long, hide = true)]
-    log_backtrace_at: Option<String>,
-    #[arg(long, hide = true)]
-    log_dir: Option<String>,
-    #[arg(long, hide = true)]
-    log_file: Option<String>,
-    #[arg(long, hide = true)]
-    log_file_max_size: Option<u64>,
-    #[arg(long, hide = true)]
-    stderrthreshold: Option<String>,
-    #[arg(long, hide = true)]
-    vmodule: Option<String>,
+    without_effect: Vec<String>,
 }
 
 fn feature_gate(text: &str) -> Result<(String, bool), String> {
@@ -201,40 +98,28 @@ impl Flags {
     /// # Errors
     /// clap's error, which also stands for `--help` and `--version`.
     pub fn parse_go(
-        arguments: impl IntoIterator<Item = OsString>,
-    ) -> Result<Flags, Box<clap::Error>> {
-        let matches = Flags::command().try_get_matches_from(go_flags::normalize(arguments))?;
-        let mut flags = Flags::from_arg_matches(&matches)?;
-        let effective: Vec<String> = EFFECTIVE.iter().map(|id| (*id).to_owned()).collect();
-        flags.given = matches
-            .ids()
-            .map(|id| id.as_str().to_owned())
-            .filter(|id| {
-                matches.value_source(id) == Some(ValueSource::CommandLine)
-                    && !effective.contains(id)
-                    && !id.starts_with(char::is_uppercase)
-            })
-            .map(|id| format!("--{}", id.replace('_', "-")))
-            .collect();
-        flags.given.sort();
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Result<Flags, clap::Error> {
+        let parsed = DIALECT.parse::<Flags>(arguments)?;
+        let mut flags = parsed.flags;
+        flags.endpoints.note_given(&parsed.matches);
+        flags.without_effect = parsed.without_effect;
         Ok(flags)
     }
 
-    /// Accepted flags without effect that were given on the command line.
+    /// Flags without effect that were given, each as `--name: why`.
     pub fn without_effect(&self) -> &[String] {
-        &self.given
-    }
-
-    /// Whether leader election is asked for, which does not exist here yet.
-    pub fn leader_elect(&self) -> bool {
-        self.accepted.leader_elect
+        &self.without_effect
     }
 
     /// The options for [`run`](crate::run).
-    pub fn options(&self) -> ControllerOptions {
+    ///
+    /// # Errors
+    /// When an address is malformed or the timings of the leader election contradict each other.
+    pub fn options(&self) -> anyhow::Result<ControllerOptions> {
         let gates: BTreeMap<&str, bool> =
             self.feature_gates.iter().map(|(name, on)| (name.as_str(), *on)).collect();
-        ControllerOptions {
+        Ok(ControllerOptions {
             scheduler_names: self.scheduler_name.clone(),
             controllers: self.controllers.clone(),
             inherit_owner_annotations: self.inherit_owner_annotations,
@@ -243,49 +128,43 @@ impl Flags {
             queue_workers: self.worker_threads_for_queue.into(),
             max_requeues: self.max_requeue_num,
             relist_period: ControllerOptions::default().relist_period,
-            healthz_address: self.enable_healthz.then(|| self.healthz_address.clone()),
-        }
+            addresses: self.endpoints.addresses()?,
+            lease: self.election.lease()?,
+        })
     }
 }
 
-/// Flags that have an effect; every other one that is given is named in a warning.
-static EFFECTIVE: &[&str] = &[
-    "master",
-    "kubeconfig",
-    "scheduler_name",
-    "controllers",
-    "inherit_owner_annotations",
-    "worker_threads_for_podgroup",
-    "worker_threads_for_queue",
-    "max_requeue_num",
-    "enable_healthz",
-    "healthz_address",
-    "feature_gates",
-    "verbosity",
-    "version",
-    // said in a warning of its own
-    "leader_elect",
-];
-
 #[cfg(test)]
 mod tests {
+    use tephra_process::lease::step::Timings;
+
     use super::*;
 
-    fn parse(arguments: &[&str]) -> Result<Flags, Box<clap::Error>> {
-        Flags::parse_go(std::iter::once("c").chain(arguments.iter().copied()).map(OsString::from))
+    fn parse(arguments: &[&str]) -> Result<Flags, clap::Error> {
+        Flags::parse_go(std::iter::once("c").chain(arguments.iter().copied()))
+    }
+
+    fn options(arguments: &[&str]) -> ControllerOptions {
+        parse(arguments).unwrap().options().unwrap()
     }
 
     #[test]
     fn without_flags_the_options_are_volcanos_defaults() {
         let flags = parse(&[]).unwrap();
-        assert_eq!(format!("{:?}", flags.options()), format!("{:?}", ControllerOptions::default()));
-        assert!(flags.leader_elect());
         assert_eq!(flags.without_effect(), [""; 0]);
+        let mut options = flags.options().unwrap();
+        let lease = options.lease.take().unwrap();
+        assert_eq!(
+            (lease.namespace.as_str(), lease.name.as_str()),
+            ("volcano-system", "vc-controller-manager")
+        );
+        assert_eq!(lease.timings, Timings::default());
+        assert_eq!(format!("{options:?}"), format!("{:?}", ControllerOptions::default()));
     }
 
     #[test]
     fn the_flags_of_volcanos_chart_are_understood() {
-        let flags = parse(&[
+        let arguments = [
             "-logtostderr",
             "--enable_healthz=true",
             "--enable-metrics=true",
@@ -294,16 +173,16 @@ mod tests {
             "--worker-threads-for-gc=5",
             "--feature-gates=WorkLoadSupport=false,VolcanoJobSupport=true",
             "-v=4",
-        ])
-        .unwrap();
-        assert_eq!(flags.options().healthz_address.as_deref(), Some(":11251"));
-        assert!(!flags.options().workload_support);
-        assert!(!flags.leader_elect());
+        ];
+        let flags = parse(&arguments).unwrap();
         assert_eq!(flags.verbosity, 4);
-        assert_eq!(
-            flags.without_effect(),
-            ["--enable-metrics", "--kube-api-qps", "--logtostderr", "--worker-threads-for-gc"]
-        );
+        let named = flags.without_effect().iter().filter_map(|text| text.split(':').next());
+        let named: Vec<&str> = named.collect();
+        assert_eq!(named, ["--kube-api-qps", "--worker-threads-for-gc", "--logtostderr"]);
+        let options = flags.options().unwrap();
+        assert_eq!(options.addresses.health, Some("[::]:11251".parse().unwrap()));
+        assert_eq!(options.addresses.metrics, Some("[::]:8081".parse().unwrap()));
+        assert!(!options.workload_support && options.lease.is_none());
     }
 
     #[test]
@@ -327,9 +206,21 @@ mod tests {
 
     #[test]
     fn an_unknown_flag_and_a_bad_value_are_errors_that_name_them() {
-        let unknown = parse(&["--worker-treads=3"]).unwrap_err().to_string();
-        assert!(unknown.contains("--worker-treads"), "{unknown}");
-        let bad = parse(&["--max-requeue-num=many"]).unwrap_err().to_string();
-        assert!(bad.contains("many") && bad.contains("--max-requeue-num"), "{bad}");
+        for (argument, named) in [
+            ("--worker-treads=3", "--worker-treads"),
+            ("--max-requeue-num=many", "--max-requeue-num"),
+        ] {
+            let error = parse(&[argument]).unwrap_err().to_string();
+            assert!(error.contains(named), "{error}");
+        }
+        let error = parse(&["--healthz-address=nowhere"]).unwrap().options().unwrap_err();
+        assert_eq!(error.to_string(), "--healthz-address nowhere");
+    }
+
+    #[test]
+    fn a_lease_of_its_own_can_be_asked_for() {
+        let lease = options(&["--leader-elect-resource-name=mine", "--lock-object-namespace=old"]);
+        let lease = lease.lease.unwrap();
+        assert_eq!((lease.namespace.as_str(), lease.name.as_str()), ("old", "mine"));
     }
 }

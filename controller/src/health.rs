@@ -1,15 +1,10 @@
-//! Whether the process lives and its controllers know the cluster, and the HTTP endpoints that say so.
-//!
-//! `/healthz` (Volcano's name) and `/livez`: the process answers. `/readyz`: every running controller has seen a full
-//! list of what it watches; `?verbose` or a failure lists the checks in kube style.
+//! Whether the controllers know the cluster, as the health endpoints show it: ready are a standby and a leader whose
+//! running controllers have all seen a full list of what they watch.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use anyhow::Context as _;
-use axum::{Router, extract::State, http::StatusCode, routing::get};
 use parking_lot::Mutex;
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use tephra_process::serve::Checks;
 
 /// Which parts are ready. Cheap to clone; all clones share one state.
 #[derive(Clone, Debug, Default)]
@@ -25,67 +20,29 @@ impl Readiness {
     pub(crate) fn mark(&self, part: &'static str) {
         self.0.lock().insert(part, true);
     }
+}
 
-    /// Whether all parts are ready.
-    pub fn ready(&self) -> bool {
+impl Checks for Readiness {
+    /// There is no state that only a restart repairs: calls that fail are tried again.
+    fn live(&self) -> bool {
+        true
+    }
+
+    /// A standby expects nothing.
+    fn ready(&self) -> bool {
         self.0.lock().values().all(|ready| *ready)
     }
 
-    fn report(&self) -> String {
+    fn verbose(&self) -> String {
         let parts = self.0.lock();
-        let mut text = String::new();
-        for (part, ready) in parts.iter() {
-            text.push_str(if *ready { "[+]" } else { "[-]" });
-            text.push_str(part);
-            text.push_str(if *ready { " ok\n" } else { " not synced\n" });
+        if parts.is_empty() {
+            return "[+]standby ok\n".to_owned();
         }
-        text
-    }
-}
-
-async fn readyz(State(readiness): State<Readiness>) -> (StatusCode, String) {
-    if readiness.ready() {
-        (StatusCode::OK, format!("{}readyz check passed\n", readiness.report()))
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, format!("{}readyz check failed\n", readiness.report()))
-    }
-}
-
-fn routes(readiness: Readiness) -> Router {
-    Router::new()
-        .route("/healthz", get(|| async { "ok" }))
-        .route("/livez", get(|| async { "ok" }))
-        .route("/readyz", get(readyz))
-        .with_state(readiness)
-}
-
-/// Serves the endpoints on `address` (Go's form: `:11251` means every local address) until shutdown.
-///
-/// # Errors
-/// When the address is not valid or taken.
-pub(crate) async fn serve(
-    address: &str,
-    readiness: Readiness,
-    shutdown: CancellationToken,
-) -> anyhow::Result<()> {
-    let listener =
-        bind(address).await.with_context(|| format!("health endpoints on `{address}`"))?;
-    axum::serve(listener, routes(readiness))
-        .with_graceful_shutdown(shutdown.cancelled_owned())
-        .await
-        .context("health endpoints")
-}
-
-async fn bind(address: &str) -> std::io::Result<TcpListener> {
-    let Some(port) = address.strip_prefix(':') else {
-        return TcpListener::bind(address).await;
-    };
-    match TcpListener::bind(format!("[::]:{port}")).await {
-        Err(error) if error.kind() != std::io::ErrorKind::AddrInUse => {
-            // No IPv6 on this machine.
-            TcpListener::bind(format!("0.0.0.0:{port}")).await
-        }
-        bound => bound,
+        let line = |(part, ready): (&&str, &bool)| match ready {
+            true => format!("[+]{part} ok\n"),
+            false => format!("[-]{part} not synced\n"),
+        };
+        parts.iter().map(line).collect()
     }
 }
 
@@ -93,19 +50,21 @@ async fn bind(address: &str) -> std::io::Result<TcpListener> {
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn readyz_fails_and_names_the_part_until_every_part_is_ready() {
+    #[test]
+    fn a_leader_is_ready_when_every_part_is_and_names_those_that_are_not() {
         let readiness = Readiness::default();
         readiness.expect("pg-controller");
         readiness.expect("queue-controller");
         readiness.mark("queue-controller");
-        let (code, text) = readyz(State(readiness.clone())).await;
-        assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(
-            text,
-            "[-]pg-controller not synced\n[+]queue-controller ok\nreadyz check failed\n"
-        );
+        assert!(!readiness.ready());
+        assert_eq!(readiness.verbose(), "[-]pg-controller not synced\n[+]queue-controller ok\n");
         readiness.mark("pg-controller");
-        assert_eq!(readyz(State(readiness)).await.0, StatusCode::OK);
+        assert!(readiness.ready());
+    }
+
+    #[test]
+    fn a_standby_is_ready() {
+        assert!(Readiness::default().ready());
+        assert_eq!(Readiness::default().verbose(), "[+]standby ok\n");
     }
 }

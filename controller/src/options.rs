@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use tephra_process::{flags::Addresses, lease::LeaseOptions};
+
 use crate::registry::Selection;
 
-/// Options of [`run`](crate::run). The defaults are those of Volcano's controller manager.
+/// Options of [`run`](crate::run). The defaults are those of Volcano's controller manager, without a lease.
 #[derive(Clone, Debug)]
 pub struct ControllerOptions {
     /// Names in `spec.schedulerName` of the pods that get PodGroups (`--scheduler-name`).
@@ -25,8 +27,10 @@ pub struct ControllerOptions {
     pub max_requeues: i32,
     /// How often everything is listed anew, in case an event was lost on the way.
     pub relist_period: Duration,
-    /// Address of the health endpoints; none = not served (`--enable-healthz`, `--healthz-address`).
-    pub healthz_address: Option<String>,
+    /// Where the endpoints are served (`--enable-healthz`, `--healthz-address`, `--enable-metrics`, `--listen-address`).
+    pub addresses: Addresses,
+    /// Leader election (`--leader-elect` and its kin); `None`: the controllers work from the start.
+    pub lease: Option<LeaseOptions>,
 }
 
 impl Default for ControllerOptions {
@@ -40,7 +44,8 @@ impl Default for ControllerOptions {
             queue_workers: 5,
             max_requeues: 15,
             relist_period: Duration::from_secs(30 * 60),
-            healthz_address: None,
+            addresses: Addresses::default(),
+            lease: None,
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::{refusal::ReconcileError, work_queue::WorkQueue};
+use crate::{metrics::Metrics, refusal::ReconcileError, work_queue::WorkQueue};
 
 /// How long calls that are in the air at shutdown may still take.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -50,6 +50,7 @@ pub(crate) async fn run<R: Reconciler>(
     mut reconciler: R,
     source: impl Stream<Item = R::Input>,
     workers: usize,
+    metrics: &Metrics,
     shutdown: CancellationToken,
 ) {
     let mut source = std::pin::pin!(source);
@@ -70,10 +71,12 @@ pub(crate) async fn run<R: Reconciler>(
             () = shutdown.cancelled() => break,
             Some((key, outcome)) = running.next(), if !running.is_empty() => {
                 let Err(error) = reconciler.finish(&key, outcome) else {
+                    metrics.reconciled(name, "ok");
                     queue.done(&key);
                     continue;
                 };
                 let failures = queue.failed(&key, Instant::now());
+                metrics.reconciled(name, if error.is_conflict() { "conflict" } else { "error" });
                 if error.is_conflict() {
                     debug!(controller = name, %key, %error, "changed meanwhile, trying again");
                 } else {

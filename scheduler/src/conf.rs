@@ -130,6 +130,8 @@ fn watch_directory(
 
 #[cfg(test)]
 mod tests {
+    use tephra_process::serve::Checks;
+
     use super::*;
 
     const GOOD: &str = "actions: \"enqueue, allocate\"\ntiers:\n- plugins:\n  - name: gang\n";

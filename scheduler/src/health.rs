@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use tephra_process::serve::Checks;
 use tokio::time::Instant;
 
 /// How far this process has come.
@@ -80,21 +81,23 @@ impl Health {
             _ => Stage::Ending,
         }
     }
+}
 
+impl Checks for Health {
     /// False when sessions should run but have not for many periods.
-    pub fn live(&self) -> bool {
+    fn live(&self) -> bool {
         let last = Duration::from_millis(self.last_session_ms.load(Ordering::Acquire));
         let now = Instant::now().saturating_duration_since(self.origin);
         self.stage() != Stage::Scheduling || now.saturating_sub(last) < self.stuck_after
     }
 
     /// True on standby and while scheduling: both are useful states.
-    pub fn ready(&self) -> bool {
+    fn ready(&self) -> bool {
         matches!(self.stage(), Stage::Standby | Stage::Scheduling)
     }
 
     /// One line for each check, as kube components write them.
-    pub fn verbose(&self) -> String {
+    fn verbose(&self) -> String {
         let mark = |good: bool| if good { "[+]" } else { "[-]" };
         let mut text = format!("{}session ok\n", mark(self.live()))
             .replace("[-]session ok", "[-]session failed: none has ended for a long time");

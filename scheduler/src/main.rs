@@ -1,16 +1,14 @@
 //! The `tephra-scheduler` binary: flags, logs, clients, signals; all else is in the library.
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use tephra_api::clock::SystemClock;
-use tephra_scheduler::fence::Fence;
+use tephra_process::fence::Fence;
+use tephra_process::{client, signals};
+use tephra_scheduler::Scheduler;
 use tephra_scheduler::flags::Flags;
-use tephra_scheduler::{Scheduler, client};
 use tephra_telemetry::logs::{self, LogOptions};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -54,9 +52,7 @@ async fn schedule(flags: &Flags) -> anyhow::Result<()> {
         tracing::warn!(flags = ?flags.without_effect, "flags without effect");
     }
     let options = flags.options()?;
-    let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let (kubeconfig, master) = (given(&flags.kubeconfig), given(&flags.master));
-    let config = client::config(kubeconfig.as_deref().map(Path::new), master.as_deref()).await?;
+    let config = flags.connection.config("tephra-scheduler").await?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"), server = %config.cluster_url,
         schedulers = ?options.scheduler_names, actions = ?options.conf.actions, "starting"
@@ -65,22 +61,5 @@ async fn schedule(flags: &Flags) -> anyhow::Result<()> {
     let scheduler =
         Scheduler::new(client::unfenced(config.clone())?, options, Arc::new(SystemClock))
             .with_writer(client::fenced(config, fence.clone())?, fence);
-    scheduler.run(stop_on_signal()?).await
-}
-
-/// Cancelled by the first SIGTERM or SIGINT.
-fn stop_on_signal() -> anyhow::Result<CancellationToken> {
-    let stop = CancellationToken::new();
-    let (mut terminate, mut interrupt) =
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let stopping = stop.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        tracing::info!("stopping");
-        stopping.cancel();
-    });
-    Ok(stop)
+    scheduler.run(signals::stop()?).await
 }

@@ -9,6 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+use tephra_process::serve::MetricsText;
 
 /// What a write does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
@@ -135,9 +136,10 @@ impl Metrics {
     pub fn total_writes(&self) -> u64 {
         self.total_writes.load(std::sync::atomic::Ordering::Relaxed)
     }
+}
 
-    /// The OpenMetrics text.
-    pub fn text(&self) -> String {
+impl MetricsText for Metrics {
+    fn text(&self) -> String {
         let mut text = String::new();
         if let Err(error) = prometheus_client::encoding::text::encode(&mut text, &self.registry) {
             tracing::error!(%error, "could not encode metrics");

@@ -8,15 +8,18 @@ use std::time::Duration;
 use anyhow::Context;
 use tephra_api::clock::Clock;
 use tephra_core::{Core, Options};
-use tokio::sync::{mpsc, oneshot, watch};
+use tephra_process::fence::Fence;
+use tephra_process::flags::Addresses;
+use tephra_process::leadership::Leadership;
+use tephra_process::lease::LeaseLost;
+use tephra_process::serve::Endpoints;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::decode::Names;
 use crate::dispatch::{Dispatcher, Outbox};
-use crate::fence::Fence;
 use crate::health::{Health, Stage};
-use crate::lease::{Keeper, LeaseLost};
 use crate::metrics::Metrics;
 use crate::options::SchedulerOptions;
 use crate::run::{LedgersDiffer, Pace, SessionLoop};
@@ -25,7 +28,7 @@ use crate::watch::kind::{
     NAMESPACES, Nodes, POD_GROUPS, PRIORITY_CLASSES, Pods, QUEUES, VOLUME_CLAIMS, VOLUMES,
 };
 use crate::write::Writer;
-use crate::{backoff, bind, conf, events, evict, serve, status, watch as watching};
+use crate::{backoff, bind, conf, events, evict, status, watch as watching};
 
 /// Batches of events that readers may be ahead of the session loop.
 const FEED: usize = 1024;
@@ -65,7 +68,7 @@ impl Scheduler {
         }
     }
 
-    /// Uses another client for writes, whose sockets obey `fence` ([`crate::client::fenced`]).
+    /// Uses another client for writes, whose sockets obey `fence` ([`tephra_process::client::fenced`]).
     #[must_use]
     pub fn with_writer(mut self, client: kube::Client, fence: Fence) -> Self {
         self.write_client = client;
@@ -90,7 +93,10 @@ impl Scheduler {
     /// must end then, what it believed is void.
     pub async fn run(self, shutdown: CancellationToken) -> anyhow::Result<()> {
         let mut servers = self.serve().await?;
-        let Some(mut lease) = self.lead(&shutdown).await else { return Ok(()) };
+        let lease = self.options.lease.as_ref();
+        let clock = self.clock.clone();
+        let leading = Leadership::begin(self.client.clone(), lease, &self.fence, clock, &shutdown);
+        let Some(mut leadership) = leading.await else { return Ok(()) };
         self.metrics.leading.set(1);
         self.health.enter(Stage::Syncing);
 
@@ -110,7 +116,7 @@ impl Scheduler {
             let mut sessions = std::pin::pin!(sessions.run(shutdown.clone()));
             tokio::select! {
                 biased;
-                lost = &mut lease.lost => Ended::Lost(lost.ok()),
+                lost = leadership.lost() => Ended::Lost(lost),
                 ended = &mut sessions => ended.map_or_else(Ended::Wrong, |()| Ended::Stopped),
                 part = readers.join_next() => Ended::Failed("a reader", part),
                 part = writers.join_next() => Ended::Failed("a writer", part),
@@ -123,61 +129,16 @@ impl Scheduler {
         if let Ended::Stopped = ended {
             readers.shutdown().await;
             finish(&mut writers, self.options.shutdown_patience).await;
-            lease.release().await;
+            leadership.release().await;
         }
         self.fence.close();
         ended.result()
     }
 
     async fn serve(&self) -> anyhow::Result<JoinSet<anyhow::Result<()>>> {
-        let mut servers = JoinSet::new();
-        if let Some(address) = self.options.health_address {
-            let routes = serve::health_routes(self.health.clone());
-            servers.spawn(serve::serve(serve::listen(address).await?, routes));
-        }
-        if let Some(address) = self.options.metrics_address {
-            let routes = serve::metrics_routes(self.metrics.clone());
-            servers.spawn(serve::serve(serve::listen(address).await?, routes));
-        }
-        Ok(servers)
-    }
-
-    /// Waits for the lease and keeps it; `None` when the shutdown came first.
-    async fn lead(&self, shutdown: &CancellationToken) -> Option<Lease> {
-        let (lost_send, lost) = oneshot::channel();
-        let release = CancellationToken::new();
-        let mut keeping = JoinSet::new();
-        match &self.options.lease {
-            None => {
-                self.fence.unlock();
-                let release = release.clone();
-                keeping.spawn(async move {
-                    release.cancelled().await;
-                    drop(lost_send);
-                });
-            }
-            Some(options) => {
-                let (client, clock) = (self.client.clone(), self.clock.clone());
-                let mut keeper = Keeper::new(client, options.clone(), self.fence.clone(), clock);
-                tokio::select! {
-                    biased;
-                    () = shutdown.cancelled() => return None,
-                    () = keeper.acquire() => {}
-                }
-                let release = release.clone();
-                keeping.spawn(async move {
-                    tokio::select! {
-                        biased;
-                        () = release.cancelled() => keeper.release().await,
-                        lost = keeper.keep() => {
-                            // Nobody listens only when the scheduler has ended.
-                            let _ = lost_send.send(lost);
-                        }
-                    }
-                });
-            }
-        }
-        Some(Lease { lost, release, keeping })
+        let endpoints = Endpoints { checks: self.health.clone(), metrics: self.metrics.clone() };
+        let (health, metrics) = (self.options.health_address, self.options.metrics_address);
+        endpoints.serve(Addresses { health, metrics }).await
     }
 
     fn readers(&self, feed: mpsc::Sender<Feed>) -> JoinSet<()> {
@@ -271,20 +232,6 @@ impl Scheduler {
             missing_since: tokio::time::Instant::now(),
             self_check: options.self_check,
         }
-    }
-}
-
-/// The lease while it is held.
-struct Lease {
-    lost: oneshot::Receiver<LeaseLost>,
-    release: CancellationToken,
-    keeping: JoinSet<()>,
-}
-
-impl Lease {
-    async fn release(mut self) {
-        self.release.cancel();
-        while self.keeping.join_next().await.is_some() {}
     }
 }
 

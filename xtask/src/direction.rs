@@ -12,8 +12,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("tephra-api", &[]),
     ("tephra-telemetry", &[]),
     ("tephra-core", &["tephra-api"]),
-    ("tephra-scheduler", &["tephra-api", "tephra-core", "tephra-telemetry"]),
-    ("tephra-controller", &["tephra-api", "tephra-telemetry"]),
+    ("tephra-process", &["tephra-api"]),
+    ("tephra-scheduler", &["tephra-api", "tephra-core", "tephra-process", "tephra-telemetry"]),
+    ("tephra-controller", &["tephra-api", "tephra-process", "tephra-telemetry"]),
     ("tephra-simulator", &["tephra-api"]),
     ("xtask", &["tephra-api"]),
 ];

@@ -69,8 +69,9 @@ pub(crate) async fn run(context: Context) {
         sources.push(stateful_sets.map(Input::StatefulSet).boxed());
     }
     let (workers, shutdown) = (context.options.pod_group_workers, context.shutdown.clone());
+    let metrics = context.metrics.clone();
     let groups = PodGroups::new(context);
-    reconcile::run(NAME, groups, stream::select_all(sources), workers, shutdown).await;
+    reconcile::run(NAME, groups, stream::select_all(sources), workers, &metrics, shutdown).await;
 }
 
 enum Input {

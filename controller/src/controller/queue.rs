@@ -70,13 +70,14 @@ pub(crate) async fn run(context: Context) {
         watch(groups, every, relist).map(Input::Group),
     );
     let (workers, shutdown) = (context.options.queue_workers, context.shutdown.clone());
+    let metrics = context.metrics.clone();
     let queues = Queues {
         context,
         queues: Mirror::default(),
         groups: Mirror::default(),
         census: Census::default(),
     };
-    reconcile::run(NAME, queues, source, workers, shutdown).await;
+    reconcile::run(NAME, queues, source, workers, &metrics, shutdown).await;
 }
 
 enum Input {

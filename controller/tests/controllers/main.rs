@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod cluster;
+mod leadership;
 mod pod_groups;
 mod process;
 mod queues;

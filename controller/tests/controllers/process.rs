@@ -1,4 +1,4 @@
-//! `tephra-controller` as a process: flags, kubeconfig, health endpoints, signals.
+//! `tephra-controller` as a process: flags, kubeconfig, lease, endpoints, signals.
 
 use std::{path::Path, process::Stdio, time::Duration};
 
@@ -41,6 +41,12 @@ async fn get(address: &str, path: &str) -> Option<String> {
     Some(answer)
 }
 
+/// An address that is free now.
+async fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
 async fn terminate(mut child: Child) -> Option<i32> {
     let pid = child.id().unwrap().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().await.unwrap().success());
@@ -57,15 +63,17 @@ async fn the_process_works_over_http_says_when_it_is_ready_and_stops_on_sigterm(
     tokio::spawn(server.clone().serve(listener, shutdown.clone()));
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = kubeconfig(folder.path(), &url);
-    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let health = free.local_addr().unwrap().to_string();
-    drop(free);
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
+                           "metadata": {"name": "volcano-system"}});
+    server.create_value(namespace).unwrap();
+    let [health, metrics] = [free_address().await, free_address().await];
 
     let child = program(&[
         "-v=3",
-        "--leader-elect=false",
         "--enable_healthz",
         &format!("--healthz-address={health}"),
+        "--enable-metrics",
+        &format!("--listen-address={metrics}"),
         "--kubeconfig",
         &kubeconfig,
     ])
@@ -78,7 +86,15 @@ async fn the_process_works_over_http_says_when_it_is_ready_and_stops_on_sigterm(
     while server.list_values("queues").len() < 2 {
         sleep(Duration::from_millis(20)).await;
     }
+    let numbers = get(&metrics, "/metrics").await.unwrap();
+    assert!(numbers.contains("tephra_controller_leading 1\n"), "{numbers}");
+    let holder = || {
+        let lease = server.get_value("leases", "volcano-system", "vc-controller-manager").unwrap();
+        lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_ne!(holder(), "");
     assert_eq!(terminate(child).await, Some(0));
+    assert_eq!(holder(), "", "the lease was not handed over");
     shutdown.cancel();
 }
 

@@ -1,6 +1,7 @@
 //! A reader against a scripted API server. Requests beyond the script hang, as an idle watch does.
 
 use serde_json::json;
+use tephra_process::serve::MetricsText;
 
 use super::kind::{Nodes, Pods};
 use super::*;

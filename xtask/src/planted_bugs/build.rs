@@ -12,6 +12,7 @@ const TARGETS: &[(&str, &str)] = &[
     ("tephra-api", "tephra_api"),
     ("tephra-api", "resource_rules"),
     ("tephra-core", "tephra_core"),
+    ("tephra-process", "tephra_process"),
     ("tephra-scheduler", "tephra_scheduler"),
     ("tephra-scheduler", "simulated"),
     ("tephra-core", "reference"),

@@ -58,20 +58,16 @@ async fn not_a_byte_leaves_while_the_fence_is_closed_also_on_a_connection_made_b
 }
 
 #[tokio::test]
-async fn the_address_of_the_server_is_taken_from_the_kubeconfig_and_overridden_by_master() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config");
-    let text = "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
-        clusters: [{name: k, cluster: {server: \"https://from-file:1\"}}]\n\
-        contexts: [{name: c, context: {cluster: k, user: u}}]\n\
-        users: [{name: u, user: {token: t}}]\n";
-    std::fs::write(&path, text).unwrap();
-    let from_file = config(Some(&path), None).await.unwrap();
-    assert_eq!(from_file.cluster_url.to_string(), "https://from-file:1/");
-    let agent = &from_file.headers.iter().find(|(name, _)| name == "user-agent").unwrap().1;
-    assert!(agent.to_str().unwrap().starts_with("tephra-scheduler/"));
-    let overridden = config(Some(&path), Some("https://master:2")).await.unwrap();
-    assert_eq!(overridden.cluster_url.to_string(), "https://master:2/");
-    let missing = config(Some(Path::new("/nowhere/config")), None).await.unwrap_err();
-    assert!(format!("{missing:#}").contains("/nowhere/config"));
+async fn a_guarded_client_reads_always_and_writes_only_while_the_fence_is_open() {
+    let received = Arc::new(AtomicUsize::new(0));
+    let config = Config::new(server(received.clone()).await);
+    let fence = Fence::closed();
+    let client = guarded(unfenced(config).unwrap(), fence.clone());
+    let refused = post(&client).await.unwrap_err();
+    assert!(format!("{refused:?}").contains("Fenced"), "{refused:?}");
+    assert_eq!(received.load(Ordering::SeqCst), 0);
+    let read = http::Request::get("/api/v1/x").body(Body::empty()).unwrap();
+    assert_eq!(client.send(read).await.unwrap().status(), 200);
+    fence.extend(tokio::time::Instant::now(), Duration::from_secs(3600));
+    assert_eq!(post(&client).await.unwrap(), 200);
 }

@@ -1,6 +1,6 @@
 //! The fence: the one place that says whether this process may still write. Every write passes
 //! [`Fence::may_write`] immediately before it is sent, and in the binary once more at the socket
-//! (`client.rs`), so that a leader that was paused and deposed writes nothing when it wakes up.
+//! ([`crate::client`]), so that a leader that was paused and deposed writes nothing when it wakes up.
 //!
 //! The deadline is kept on the monotonic clock, which keeps running while a process is stopped; under tokio's
 //! paused clock (simulation) it is virtual time. Only the lease keeper moves it.
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tephra_core::planted::{Bug, planted};
+use tephra_api::planted::{Bug, planted};
 use tokio::time::Instant;
 
 /// No leader election: never expires.
@@ -63,7 +63,7 @@ impl Fence {
     }
 
     /// Forbids writes from now on.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.deadline.store(CLOSED, Ordering::Release);
     }
 

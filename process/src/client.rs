@@ -1,74 +1,21 @@
-//! Clients of the API server. Two are built from one configuration: one for reads and the lease, and one for
-//! all other writes, whose sockets refuse to send once the [`Fence`] is closed. The second check matters when
-//! the process is stopped between asking the fence and sending: the bytes never leave.
+//! Clients of the API server. Two are built from one configuration: one for the lease (and reads), and one for
+//! all other writes, whose sockets refuse to send once the [`Fence`] is closed. That check matters when the
+//! process is stopped between asking the fence and sending: the bytes never leave.
 
 use std::io;
-use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use anyhow::Context as _;
-use http::Uri;
+use http::{Request, Uri};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use kube::Client;
-use kube::client::ConfigExt;
-use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use kube::client::{Body, ConfigExt};
+use kube::config::Config;
 use tower::{BoxError, Service, ServiceBuilder};
 
 use crate::fence::Fence;
-
-/// Where the API server is and who we are: `--kubeconfig`, then `$KUBECONFIG`, then the service account of the
-/// pod we run in, then `~/.kube/config`. `--master` replaces the address.
-///
-/// # Errors
-/// When none of them yields a configuration, or the one named cannot be read.
-pub async fn config(kubeconfig: Option<&Path>, master: Option<&str>) -> anyhow::Result<Config> {
-    let mut config = match kubeconfig {
-        Some(path) => {
-            let file = Kubeconfig::read_from(path)
-                .with_context(|| format!("reading kubeconfig {}", path.display()))?;
-            from_file(file).await.with_context(|| format!("kubeconfig {}", path.display()))?
-        }
-        None => inferred(master).await?,
-    };
-    if let Some(master) = master {
-        config.cluster_url = master.parse().with_context(|| format!("--master {master}"))?;
-    }
-    config.headers.push((http::header::USER_AGENT, user_agent()?));
-    Ok(config)
-}
-
-async fn inferred(master: Option<&str>) -> anyhow::Result<Config> {
-    if let Some(file) = Kubeconfig::from_env().context("reading $KUBECONFIG")? {
-        return from_file(file).await.context("$KUBECONFIG");
-    }
-    if let Ok(config) = Config::incluster() {
-        return Ok(config);
-    }
-    match Kubeconfig::read() {
-        Ok(file) => from_file(file).await.context("~/.kube/config"),
-        Err(_) if master.is_some() => Ok(Config::new(Uri::from_static("http://localhost"))),
-        Err(error) => Err(error).context(
-            "no API server: give --kubeconfig or --master, set $KUBECONFIG, or run inside a cluster",
-        ),
-    }
-}
-
-async fn from_file(file: Kubeconfig) -> anyhow::Result<Config> {
-    Ok(Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?)
-}
-
-fn user_agent() -> anyhow::Result<http::HeaderValue> {
-    let agent = format!(
-        "tephra-scheduler/{} ({}/{})",
-        env!("CARGO_PKG_VERSION"),
-        std::env::consts::OS,
-        std::env::consts::ARCH
-    );
-    agent.parse().context("user agent")
-}
 
 /// A client for reads and for the lease.
 ///
@@ -87,6 +34,56 @@ pub fn fenced(config: Config, fence: Fence) -> anyhow::Result<Client> {
     build(config, fence)
 }
 
+/// The same client, which asks the fence before each request that could change something: for programs that
+/// write through kube's own calls.
+pub fn guarded(client: Client, fence: Fence) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let send = move |request: Request<Body>| {
+        let refused = if request.method().is_safe() { Ok(()) } else { fence.may_write() };
+        let client = client.clone();
+        async move {
+            refused?;
+            Ok::<_, BoxError>(client.send(request).await?)
+        }
+    };
+    Client::new(tower::service_fn(send), namespace)
+}
+
+/// What a process uses that works through one client and may lose the right to write.
+#[derive(Clone)]
+pub struct Clients {
+    /// For the lease: passes no fence.
+    pub lease: Client,
+    /// For everything else: writes nothing while the fence is closed.
+    pub work: Client,
+    /// The fence of `work`, to be moved by the keeper of the lease.
+    pub fence: Fence,
+}
+
+impl std::fmt::Debug for Clients {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Clients").field("fence", &self.fence).finish_non_exhaustive()
+    }
+}
+
+impl Clients {
+    /// Clients over sockets, which are fenced, too.
+    ///
+    /// # Errors
+    /// When certificates or credentials of the configuration cannot be used.
+    pub fn connect(config: Config) -> anyhow::Result<Self> {
+        let fence = Fence::closed();
+        let work = guarded(fenced(config.clone(), fence.clone())?, fence.clone());
+        Ok(Self { lease: unfenced(config)?, work, fence })
+    }
+
+    /// Clients that share `client`, which has no sockets that could be fenced (simulation).
+    pub fn sharing(client: Client) -> Self {
+        let fence = Fence::closed();
+        Self { work: guarded(client.clone(), fence.clone()), lease: client, fence }
+    }
+}
+
 fn build(config: Config, fence: Fence) -> anyhow::Result<Client> {
     if let Some(proxy) = &config.proxy_url {
         anyhow::bail!("the configured proxy {proxy} is not supported");
@@ -97,7 +94,7 @@ fn build(config: Config, fence: Fence) -> anyhow::Result<Client> {
     http.set_connect_timeout(config.connect_timeout);
     let connector =
         config.rustls_https_connector_with_connector(FencedConnector { http, fence })?;
-    let transport: hyper_util::client::legacy::Client<_, kube::client::Body> =
+    let transport: hyper_util::client::legacy::Client<_, Body> =
         hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(connector);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
