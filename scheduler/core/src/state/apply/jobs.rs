@@ -1,0 +1,196 @@
+//! PodGroups come, change and go, and tasks join and leave their jobs. A job exists as soon as a PodGroup or a pod names it.
+
+use std::sync::Arc;
+
+use crate::event::{ObjectKey, PodGroupObject};
+use crate::state::jobs::{Group, Job, JobId};
+use crate::state::tasks::{NO_JOB, TaskId};
+use crate::state::{State, add, subtract};
+
+impl State {
+    /// Row of a job, made when missing.
+    pub(super) fn job_row(&mut self, key: &ObjectKey) -> JobId {
+        if let Some(job) = self.job(key) {
+            return job;
+        }
+        let row = Job { key: key.clone(), live: true, ..Job::default() };
+        let job = match self.free_jobs.pop() {
+            Some(job) => {
+                let active = self.jobs[job as usize].active;
+                let dirty = self.jobs[job as usize].dirty;
+                self.jobs[job as usize] = Job { active, dirty, ..row };
+                job
+            }
+            None => {
+                self.jobs.push(row);
+                self.jobs.len() as JobId - 1
+            }
+        };
+        let default_queue = self.default_queue.clone();
+        self.jobs[job as usize].queue = self.queue_row(&default_queue);
+        self.job_by_key.insert(key.clone(), job);
+        job
+    }
+
+    pub(super) fn join_job(&mut self, task: TaskId, job: JobId) {
+        let row = &mut self.jobs[job as usize];
+        let at = row.tasks.len() as u32;
+        row.tasks.push(task);
+        row.ours += u32::from(self.tasks[task].ours);
+        row.parked = None;
+        self.tasks[task].job = job;
+        self.tasks[task].at = at;
+    }
+
+    /// Takes a task out of its job; its numbers must have been removed before.
+    pub(super) fn leave_job(&mut self, task: TaskId) {
+        let job = self.tasks[task].job;
+        if job == NO_JOB {
+            return;
+        }
+        let at = self.tasks[task].at as usize;
+        let row = &mut self.jobs[job as usize];
+        row.tasks.swap_remove(at);
+        row.ours -= u32::from(self.tasks[task].ours);
+        row.parked = None;
+        if let Some(&moved) = row.tasks.get(at) {
+            self.tasks[moved].at = at as u32;
+        }
+        self.tasks[task].job = NO_JOB;
+        self.touch_job(job);
+        self.drop_job_if_empty(job);
+    }
+
+    pub(super) fn drop_job_if_empty(&mut self, job: JobId) {
+        let row = &mut self.jobs[job as usize];
+        if row.live && row.group.is_none() && row.tasks.is_empty() && row.foreign == 0 {
+            row.live = false;
+            self.job_by_key.remove(&row.key);
+            self.free_jobs.push(job);
+        }
+    }
+
+    pub(super) fn unpark(&mut self, job: JobId) {
+        if job != NO_JOB {
+            self.jobs[job as usize].parked = None;
+        }
+    }
+
+    pub(super) fn set_group(&mut self, object: PodGroupObject) {
+        let job = self.job_row(&object.key);
+        let queue_name =
+            if object.queue.is_empty() { self.default_queue.to_string() } else { object.queue };
+        let queue = self.queue_row(&queue_name);
+        self.detach(job);
+        let min_resources = object.min_resources.map(|amounts| self.dims.vector(&amounts));
+        self.nodes.ensure_dimensions(self.dims.len());
+        let roles: Vec<(u32, u32)> = object
+            .min_task_member
+            .iter()
+            .map(|(role, min)| (self.intern_role(role), (*min).max(0) as u32))
+            .collect();
+        let priority_class: Arc<str> = object.priority_class.as_str().into();
+        let priority = self.priority_of(&priority_class);
+        let row = &mut self.jobs[job as usize];
+        for role in &mut row.roles {
+            role.min = 0;
+        }
+        for &(role, min) in &roles {
+            row.role_mut(role).min = min;
+        }
+        if row.queue != queue {
+            row.told_rejection = None;
+        }
+        row.queue = queue;
+        row.priority = priority;
+        row.phase = object.status.phase;
+        row.parked = None;
+        row.has_topology = object.has_topology;
+        let mut group = Group {
+            uid: object.uid.as_str().into(),
+            id: format!("{}/{}", object.key.namespace, object.key.name).into(),
+            created_ms: object.created_ms,
+            min_member: object.min_member.max(0) as u32,
+            min_task_total: roles.iter().map(|&(_, min)| u64::from(min)).sum(),
+            min_resources,
+            priority_class,
+            ..Group::default()
+        };
+        group.set_status(object.status);
+        row.group = Some(group);
+        self.attach(job);
+        self.touch_job(job);
+        self.touch_queue(queue);
+    }
+
+    pub(super) fn remove_group(&mut self, key: &ObjectKey) {
+        let Some(job) = self.job(key) else { return };
+        self.touch_queue(self.jobs[job as usize].queue);
+        self.detach(job);
+        let row = &mut self.jobs[job as usize];
+        row.group = None;
+        row.phase = crate::event::PodGroupPhase::Pending;
+        self.touch_job(job);
+        self.drop_job_if_empty(job);
+    }
+
+    /// Takes a job's numbers out of its queue.
+    fn detach(&mut self, job: JobId) {
+        let row = &mut self.jobs[job as usize];
+        if row.group.is_none() {
+            return;
+        }
+        let queue = &mut self.queues[row.queue as usize];
+        queue.jobs -= 1;
+        for (dim, amount) in row.allocated.iter() {
+            queue.allocated.add(dim, -amount);
+            queue.request.add(dim, -amount);
+        }
+        for (dim, amount) in row.pending.iter() {
+            queue.request.add(dim, -amount);
+        }
+        subtract(&mut queue.inqueue, &std::mem::take(&mut row.claim));
+        subtract(&mut queue.elastic, &std::mem::take(&mut row.elastic));
+        let queue = row.queue;
+        self.touch_queue(queue);
+    }
+
+    fn attach(&mut self, job: JobId) {
+        let row = &mut self.jobs[job as usize];
+        let queue = &mut self.queues[row.queue as usize];
+        queue.jobs += 1;
+        for (dim, amount) in row.allocated.iter() {
+            queue.allocated.add(dim, amount);
+            queue.request.add(dim, amount);
+        }
+        for (dim, amount) in row.pending.iter() {
+            queue.request.add(dim, amount);
+        }
+        add(&mut queue.inqueue, &row.claim);
+        add(&mut queue.elastic, &row.elastic);
+    }
+
+    fn priority_of(&self, class: &str) -> i32 {
+        if let Some(&(value, _)) = self.priority_classes.get(class) {
+            return value;
+        }
+        self.priority_classes
+            .values()
+            .filter(|(_, global)| *global)
+            .map(|(value, _)| *value)
+            .max()
+            .unwrap_or(0)
+    }
+
+    pub(super) fn resolve_priorities(&mut self) {
+        for job in 0..self.jobs.len() {
+            if let Some(group) = &self.jobs[job].group {
+                let priority = self.priority_of(&group.priority_class);
+                if priority != self.jobs[job].priority {
+                    self.jobs[job].priority = priority;
+                    self.touch_job(job as JobId);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Pods come, change and go: each is a task with a class, perhaps on a node, perhaps of a job. Pods that are not ours only
+//! take room.
+
+use std::sync::Arc;
+
+use crate::decision::PodRef;
+use crate::event::{ObjectKey, PodObject, PodPhase};
+use crate::state::State;
+use crate::state::classes::ClassId;
+use crate::state::jobs::{JobId, LeftPlace};
+use crate::state::nodes::{NO_NODE, NodeId};
+use crate::state::status::Status;
+use crate::state::tasks::{Held, NO_JOB, NO_NUMBER, NO_TASK, Task, TaskId, Told, trailing_number};
+
+impl State {
+    pub(super) fn set_pod(&mut self, pod: PodObject) {
+        let status = status_of(&pod);
+        match self.tasks.get(&pod.uid) {
+            Some(task) => self.update_pod(task, pod, status),
+            None => self.add_pod(pod, status),
+        }
+    }
+
+    fn add_pod(&mut self, pod: PodObject, status: Status) {
+        let placed = pod.node.is_some();
+        if !pod.ours && !placed {
+            self.note_foreign(&pod);
+            return;
+        }
+        self.forget_foreign(&pod.uid);
+        // Where a pod could go matters only while it waits: one that already has a node needs no static key.
+        let class = self.classes.intern(&pod.spec, placed, &mut self.dims, &mut self.nodes);
+        if self.classes.list[class as usize].stateful && !self.stateful_fed {
+            self.feed_stateful();
+        }
+        self.classes.list[class as usize].tasks += 1;
+        let node = match &pod.node {
+            Some(name) if status.occupies() => self.nodes.slot(name),
+            _ => NO_NODE,
+        };
+        let role = self.intern_role(&pod.role);
+        let labels = self.intern_labels(pod.labels);
+        let critical = matches!(
+            pod.priority_class.as_str(),
+            "system-cluster-critical" | "system-node-critical"
+        ) || pod.key.namespace == "kube-system";
+        let held = held_of(pod.claims, pod.unsupported);
+        let nominated = pod.nominated.filter(|_| status == Status::Pending);
+        let namespace = self.intern_text(&pod.key.namespace);
+        let task = self.tasks.insert(Task {
+            number: trailing_number(&pod.key.name).unwrap_or(NO_NUMBER),
+            pod: PodRef::new(namespace, pod.key.name, pod.uid),
+            job: NO_JOB,
+            at: 0,
+            class,
+            node,
+            links: [NO_TASK, NO_TASK],
+            role,
+            priority: pod.priority,
+            created_ms: pod.created_ms,
+            status,
+            gated: pod.gated,
+            stuck: false,
+            preemptable: pod.preemptable,
+            critical,
+            ours: pod.ours,
+            live: true,
+            labels,
+            held,
+            told: pod.scheduled_condition.map(|(reason, message)| {
+                Arc::new(Told { reason: reason.into(), message: message.into() })
+            }),
+            bind_error: None,
+        });
+        if let Some(node) = nominated {
+            self.nominated.insert(task, node.into());
+        }
+        if let Some(group) = pod.group {
+            let job = self.job_row(&ObjectKey { namespace: pod.key.namespace, name: group });
+            self.join_job(task, job);
+        }
+        self.enter_node(task);
+        self.account(task, 1);
+        self.touch_task_job(task);
+        if status == Status::Releasing {
+            self.released();
+        }
+    }
+
+    fn update_pod(&mut self, task: TaskId, pod: PodObject, status: Status) {
+        let row = &self.tasks[task];
+        // Between our bind and the watch event that shows it, the pod still looks unbound: the assumed node
+        // stays, everything else is merged (B11).
+        // A pod that was bound stays bound: an event from before the bind may arrive after its confirmation.
+        let assumed = row.status.is_allocated() && row.node != NO_NODE && pod.node.is_none();
+        let status = if assumed && !status.is_completed() { row.status } else { status };
+        let (was, node_was, class_was) = (row.status, row.node, row.class);
+        let node = if assumed {
+            node_was
+        } else {
+            match &pod.node {
+                Some(name) if status.occupies() => self.nodes.slot(name),
+                _ => NO_NODE,
+            }
+        };
+        let class = if same_class(&self.classes.list[class_was as usize].spec, &pod.spec) {
+            class_was
+        } else {
+            let resident = pod.node.is_some()
+                && self.classes.list[class_was as usize].key == crate::state::classes::NO_KEY;
+            self.classes.intern(&pod.spec, resident, &mut self.dims, &mut self.nodes)
+        };
+        if self.classes.list[class as usize].stateful && !self.stateful_fed {
+            self.feed_stateful();
+        }
+        let role = self.intern_role(&pod.role);
+        let labels = self.intern_labels(pod.labels);
+        let held = held_of(pod.claims, pod.unsupported);
+        match pod.nominated {
+            Some(node) if status == Status::Pending => {
+                self.nominated.insert(task, node.into());
+            }
+            _ if self.nominated.is_empty() => {}
+            _ => {
+                self.nominated.remove(&task);
+            }
+        }
+        self.account(task, -1);
+        self.leave_node(task);
+        if class != class_was {
+            self.classes.list[class as usize].tasks += 1;
+            self.classes.leave(class_was);
+        }
+        let row = &mut self.tasks[task];
+        row.status = status;
+        row.node = node;
+        row.class = class;
+        row.role = role;
+        row.labels = labels;
+        row.priority = pod.priority;
+        row.gated = pod.gated;
+        row.preemptable = pod.preemptable;
+        row.held = held;
+        if pod.scheduled_condition.is_none() {
+            row.told = None;
+        }
+        let job_was = row.job;
+        if node != node_was || !status.occupies() {
+            self.note_left_place(job_was, class_was, node_was, status);
+        }
+        let job = match pod.group {
+            Some(group) => self.job_row(&ObjectKey { namespace: pod.key.namespace, name: group }),
+            None => NO_JOB,
+        };
+        if job != job_was {
+            self.leave_job(task);
+            if job != NO_JOB {
+                self.join_job(task, job);
+            }
+        }
+        self.enter_node(task);
+        self.account(task, 1);
+        self.touch_task_job(task);
+        if node_was != NO_NODE && (node != node_was || class != class_was || !status.occupies()) {
+            self.nodes.release_if_empty(node_was);
+            self.released();
+        } else if was != status && status == Status::Releasing {
+            self.released();
+        } else if was == Status::Pending || status == Status::Pending {
+            self.unpark(job);
+        }
+    }
+
+    pub(super) fn remove_pod(&mut self, uid: &str) {
+        self.forget_foreign(uid);
+        let Some(task) = self.tasks.get(uid) else { return };
+        self.touch_task_job(task);
+        self.account(task, -1);
+        self.leave_node(task);
+        let Task { node, class, job, status, .. } = self.tasks[task];
+        self.note_left_place(job, class, node, status);
+        self.leave_job(task);
+        self.nominated.remove(&task);
+        self.tasks.remove(task);
+        self.classes.leave(class);
+        if node != NO_NODE {
+            self.nodes.release_if_empty(node);
+        }
+        self.released();
+    }
+
+    /// A member of a gang is not on its node any more. Whoever ended well will not come back.
+    fn note_left_place(&mut self, job: JobId, class: ClassId, node: NodeId, status: Status) {
+        if job == NO_JOB || node == NO_NODE || status == Status::Succeeded {
+            return;
+        }
+        let class = &self.classes.list[class as usize];
+        let (request, nonzero) = (class.request.clone(), class.spec.nonzero);
+        let row = &mut self.jobs[job as usize];
+        // No more are ever kept than the gang needs.
+        if row.left.len() >= row.min_member() as usize && !row.left.is_empty() {
+            row.left.remove(0);
+        }
+        row.left.push(LeftPlace { node, request, nonzero });
+    }
+
+    fn note_foreign(&mut self, pod: &PodObject) {
+        // It may have named another group when it was last told of.
+        self.forget_foreign(&pod.uid);
+        if let Some(group) = &pod.group {
+            let job = self.job_row(&ObjectKey::new(pod.key.namespace.clone(), group.clone()));
+            self.foreign.insert(pod.uid.as_str().into(), job);
+            self.jobs[job as usize].foreign += 1;
+        }
+    }
+
+    fn forget_foreign(&mut self, uid: &str) {
+        if let Some(job) = self.foreign.remove(uid) {
+            self.jobs[job as usize].foreign -= 1;
+            self.drop_job_if_empty(job);
+        }
+    }
+}
+
+fn held_of(claims: Vec<String>, unsupported: Vec<String>) -> Option<Box<Held>> {
+    (!claims.is_empty() || !unsupported.is_empty()).then(|| Box::new(Held { claims, unsupported }))
+}
+
+fn same_class(a: &Arc<crate::event::PodSpec>, b: &Arc<crate::event::PodSpec>) -> bool {
+    Arc::ptr_eq(a, b) || **a == **b
+}
+
+/// Status of a task as its pod shows it (2.3).
+fn status_of(pod: &PodObject) -> Status {
+    match (pod.phase, pod.deleting, pod.node.is_some()) {
+        (PodPhase::Running | PodPhase::Pending, true, _) => Status::Releasing,
+        (PodPhase::Running, false, _) => Status::Running,
+        (PodPhase::Pending, false, false) => Status::Pending,
+        (PodPhase::Pending, false, true) => Status::Bound,
+        (PodPhase::Succeeded, ..) => Status::Succeeded,
+        (PodPhase::Failed, ..) => Status::Failed,
+        (PodPhase::Unknown, ..) => Status::Unknown,
+    }
+}

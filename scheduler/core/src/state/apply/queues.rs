@@ -1,0 +1,79 @@
+//! Queues come, change and go. A queue has a row as soon as a PodGroup names it.
+
+use std::sync::Arc;
+
+use crate::event::QueueObject;
+use crate::state::State;
+use crate::state::jobs::JobId;
+use crate::state::queues::{Queue, QueueId};
+
+impl State {
+    /// Row of a queue, made (as one that does not exist) when missing.
+    pub(super) fn queue_row(&mut self, name: &str) -> QueueId {
+        if let Some(queue) = self.queue(name) {
+            return queue;
+        }
+        let name: Arc<str> = name.into();
+        let queue = self.queues.len() as QueueId;
+        self.queues.push(Queue { name: name.clone(), weight: 1, ..Queue::default() });
+        self.queue_by_name.insert(name, queue);
+        queue
+    }
+
+    pub(super) fn set_queue(&mut self, object: QueueObject) {
+        let id = self.queue_row(&object.name);
+        let capability = object.capability.map(|amounts| self.dims.vector(&amounts));
+        let deserved = object.deserved.map(|amounts| self.dims.vector(&amounts));
+        let guarantee = object.guarantee.map(|amounts| self.dims.vector(&amounts));
+        let mut told = crate::state::state_ledger(&mut self.dims, &object.allocated);
+        self.nodes.ensure_dimensions(self.dims.len());
+        let row = &mut self.queues[id as usize];
+        let awakes = !row.exists || row.state != object.state;
+        std::mem::swap(&mut row.told, &mut told);
+        row.exists = true;
+        row.uid = object.uid.as_str().into();
+        row.created_ms = object.created_ms;
+        row.weight = object.weight.max(1);
+        row.priority = object.priority;
+        row.parent = object.parent.as_str().into();
+        row.capability = capability;
+        row.deserved = deserved;
+        row.guarantee = guarantee.unwrap_or_default();
+        row.reclaimable = object.reclaimable;
+        row.fifo = object.fifo;
+        row.state = object.state;
+        self.touch_queue(id);
+        if awakes {
+            self.touch_jobs_of(id);
+        }
+        self.released();
+    }
+
+    pub(super) fn remove_queue(&mut self, name: &str) {
+        let Some(id) = self.queue(name) else { return };
+        let row = &mut self.queues[id as usize];
+        let kept = Queue {
+            name: row.name.clone(),
+            weight: 1,
+            jobs: row.jobs,
+            allocated: row.allocated.clone(),
+            request: row.request.clone(),
+            inqueue: row.inqueue.clone(),
+            elastic: row.elastic.clone(),
+            dirty: row.dirty,
+            ..Queue::default()
+        };
+        *row = kept;
+        self.touch_queue(id);
+        self.touch_jobs_of(id);
+    }
+
+    /// Lets every job of a queue be looked at again: the queue came, went, or changed state.
+    fn touch_jobs_of(&mut self, queue: QueueId) {
+        for job in 0..self.jobs.len() as JobId {
+            if self.jobs[job as usize].live && self.jobs[job as usize].queue == queue {
+                self.touch_job(job);
+            }
+        }
+    }
+}
