@@ -295,12 +295,13 @@ impl Session<'_> {
         };
         let all = told(reason, message);
         // Pods of another kind than the one without a node are told how the gang stands, and who that one is.
-        let (alike, others) = match refusal {
+        let alike = match refusal {
             Refusal::Room { task, .. } if !self.pipeline.job_ready(self.state, job) => {
-                (Some(self.state.tasks[task].class), told(reason, self.fit_error(job, words)))
+                Some(self.state.tasks[task].class)
             }
-            _ => (None, all.clone()),
+            _ => None,
         };
+        let mut others: Option<Arc<Told>> = None;
         for task in self.waiting(job) {
             // A pod that is itself held says so, whatever keeps its gang.
             match self.held(task) {
@@ -310,7 +311,14 @@ impl Session<'_> {
                 None if alike.is_none_or(|class| class == self.state.tasks[task].class) => {
                     self.tell_pod(task, reason, &all);
                 }
-                None => self.tell_pod(task, reason, &others),
+                None => {
+                    let text = match others.take() {
+                        Some(text) => text,
+                        None => told(reason, self.fit_error(job, words)),
+                    };
+                    self.tell_pod(task, reason, &text);
+                    others = Some(text);
+                }
             }
         }
     }
