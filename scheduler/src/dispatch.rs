@@ -141,6 +141,7 @@ impl Dispatcher {
             "Pod" => NoticeKind::Pod,
             "PodGroup" => NoticeKind::PodGroup,
             "Queue" => NoticeKind::Queue,
+            "Node" => NoticeKind::Node,
             _ => return,
         };
         if error.name.is_empty() {

@@ -135,11 +135,12 @@ fn object(entry: &Entry, component: &str) -> Value {
         NoticeKind::Pod => ("Pod", "v1"),
         NoticeKind::PodGroup => ("PodGroup", "scheduling.volcano.sh/v1beta1"),
         NoticeKind::Queue => ("Queue", "scheduling.volcano.sh/v1beta1"),
+        NoticeKind::Node => ("Node", "v1"),
     };
     let mut involved = json!({
         "kind": kind, "apiVersion": api_version, "name": notice.object.name, "uid": notice.uid,
     });
-    if notice.kind != NoticeKind::Queue {
+    if !matches!(notice.kind, NoticeKind::Queue | NoticeKind::Node) {
         involved["namespace"] = notice.object.namespace.as_str().into();
     }
     json!({

@@ -277,6 +277,7 @@ impl World {
             NoticeKind::Pod => "Pod",
             NoticeKind::PodGroup => "PodGroup",
             NoticeKind::Queue => "Queue",
+            NoticeKind::Node => "Node",
         };
         let id = ObjectId::new(kind, Some(&notice.object.namespace), &notice.object.name);
         self.record(id, notice.warning, notice.reason, notice.message);

@@ -110,6 +110,8 @@ pub enum NoticeKind {
     PodGroup,
     /// A queue.
     Queue,
+    /// A node.
+    Node,
 }
 
 /// An event to record on an object.
@@ -117,7 +119,7 @@ pub enum NoticeKind {
 pub struct Notice {
     /// Kind of the object.
     pub kind: NoticeKind,
-    /// Its key (namespace empty for queues).
+    /// Its key (namespace empty for queues and nodes).
     pub object: ObjectKey,
     /// Its uid.
     pub uid: String,
