@@ -157,6 +157,79 @@ mod tests {
         assert_eq!(load("").error.unwrap(), "no --scheduler-conf is given");
     }
 
+    /// What somebody may leave in the file, and words of the complaint.
+    const BAD: [(&str, &str); 7] = [
+        ("actions: [", "line"),
+        ("actions: \"enqueue, alocate\"", "failed to find Action alocate"),
+        ("", "`actions` names none"),
+        ("- allocate", "the configuration must be a mapping"),
+        ("actions: [allocate]", "actions must be a comma-separated text"),
+        (
+            "actions: allocate\ntiers: [{plugins: [{name: gang, arguments: x}]}]",
+            "tiers[0].plugins[0].arguments must be a mapping",
+        ),
+        (
+            "actions: allocate\ntiers: [{plugins: [{name: gang, enableJobOrder: maybe}]}]",
+            "tiers[0].plugins[0].enableJobOrder must be true or false",
+        ),
+    ];
+
+    #[test]
+    fn each_bad_file_is_named_with_its_fault_and_the_built_in_configuration_serves() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("conf");
+        for (text, words) in BAD {
+            std::fs::write(&path, text).unwrap();
+            let loaded = load(path.to_str().unwrap());
+            assert_eq!(loaded.conf.actions, SchedulerConf::builtin().actions, "{text:?}");
+            let error = loaded.error.unwrap();
+            assert!(error.starts_with(path.to_str().unwrap()) && error.contains(words), "{error}");
+        }
+        std::fs::write(&path, b"actions: \xff\xfe").unwrap();
+        assert!(load(path.to_str().unwrap()).error.unwrap().contains("UTF-8"));
+        assert!(load(folder.path().to_str().unwrap()).error.unwrap().contains("directory"));
+    }
+
+    #[test]
+    fn an_unknown_plugin_or_a_wrong_argument_is_no_bad_file() {
+        let text = "actions: allocate\ntiers: [{plugins: [{name: proporton}, {name: binpack, arguments: {binpack.weight: heavy}}]}]";
+        assert_eq!(parse(text).unwrap().tiers[0].plugins.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn each_bad_change_and_a_removed_file_leave_the_last_good_configuration_in_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("conf");
+        std::fs::write(&path, GOOD).unwrap();
+        let health = Arc::new(Health::new(Duration::from_secs(1), None));
+        let metrics: Arc<Metrics> = Arc::default();
+        let (publish, mut published) = watch::channel(None);
+        let task = tokio::spawn(watch_file(path.clone(), publish, health.clone(), metrics.clone()));
+        while metrics.config_ok.get() != 1 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let told = async |words: &str| {
+            while metrics.config_ok.get() != 0 || !health.verbose().contains(words) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        for (text, words) in BAD {
+            std::fs::write(&path, text).unwrap();
+            let patience = Duration::from_secs(60);
+            let in_time = tokio::time::timeout(patience, told(words)).await;
+            assert!(in_time.is_ok(), "{text:?}: {}", health.verbose());
+            assert!(!published.has_changed().unwrap(), "{text:?}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        told("No such file").await;
+        assert!(!published.has_changed().unwrap());
+        std::fs::write(&path, GOOD.replace(", allocate", "")).unwrap();
+        published.changed().await.unwrap();
+        assert_eq!(published.borrow_and_update().clone().unwrap().actions, ["enqueue"]);
+        assert_eq!(metrics.config_ok.get(), 1);
+        task.abort();
+    }
+
     #[tokio::test]
     async fn a_bad_file_is_reported_and_good_content_is_published() {
         let folder = tempfile::tempdir().unwrap();
