@@ -172,7 +172,10 @@ impl SessionLoop {
 
     fn take(&mut self, feed: Feed) {
         match feed {
-            Feed::Events(events) => events.into_iter().for_each(|event| self.apply(event)),
+            Feed::Events(mut events) => {
+                events.iter_mut().for_each(|event| self.dispatcher.observe(event));
+                self.core.apply_all(events);
+            }
             Feed::Rejected(error) => self.dispatcher.reject(&error),
             Feed::Synced(kind) => {
                 self.missing.remove(kind);

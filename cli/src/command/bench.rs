@@ -311,7 +311,7 @@ fn opening_ms(core: &mut Core, workload: &Workload, sessions: u32) -> f64 {
             let mut events = Vec::new();
             workload.change(round, &mut |event| events.push(event));
             let start = Instant::now();
-            events.into_iter().for_each(|event| core.apply(event));
+            core.apply_all(events);
             core.session(now_ms(sessions + 1 + round));
             start.elapsed()
         })

@@ -11,10 +11,11 @@ pub mod resource;
 pub mod status;
 pub mod tasks;
 pub mod volumes;
+pub mod warm;
 
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::event::ObjectKey;
 use crate::planted::{Bug, planted};
@@ -71,7 +72,7 @@ pub struct State {
     pub changed: bool,
     /// Queue of PodGroups that name none.
     pub default_queue: Arc<str>,
-    job_by_key: FxHashMap<ObjectKey, JobId>,
+    job_by_key: hashbrown::HashMap<ObjectKey, JobId, FxBuildHasher>,
     free_jobs: Vec<JobId>,
     queue_by_name: FxHashMap<Arc<str>, QueueId>,
     roles: FxHashMap<Arc<str>, u32>,
@@ -80,6 +81,19 @@ pub struct State {
     label_sets: FxHashMap<Arc<crate::event::Labels>, ()>,
     texts: FxHashSet<Arc<str>>,
     foreign: FxHashMap<Arc<str>, JobId>,
+}
+
+/// An [`ObjectKey`] in two borrowed parts; hashes as the whole one does.
+#[derive(Hash)]
+struct BorrowedKey<'k> {
+    namespace: &'k str,
+    name: &'k str,
+}
+
+impl hashbrown::Equivalent<ObjectKey> for BorrowedKey<'_> {
+    fn equivalent(&self, key: &ObjectKey) -> bool {
+        self.namespace == key.namespace && self.name == key.name
+    }
 }
 
 impl State {
@@ -91,6 +105,11 @@ impl State {
     /// Job of a key.
     pub fn job(&self, key: &ObjectKey) -> Option<JobId> {
         self.job_by_key.get(key).copied()
+    }
+
+    /// Job of a PodGroup whose key need not be put together.
+    pub fn job_named(&self, namespace: &str, name: &str) -> Option<JobId> {
+        self.job_by_key.get(&BorrowedKey { namespace, name }).copied()
     }
 
     /// Queue of a name.

@@ -63,6 +63,12 @@ pub struct Column {
 }
 
 impl Column {
+    /// What changes when a task comes or goes, and what that is computed from.
+    pub fn amounts(&self) -> [&[f64]; 6] {
+        let Self { alloc, used, releasing, pipelined, free, future, .. } = self;
+        [alloc, used, releasing, pipelined, free, future]
+    }
+
     fn grow(&mut self, len: usize) {
         for column in [
             &mut self.alloc,
