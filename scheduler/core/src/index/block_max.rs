@@ -1,6 +1,6 @@
 //! Block-max index of one class: what it remembers per block, how it catches up with changed blocks, and how
 //! it names the best node. Blocks of 64 nodes are grouped by 64 again, so that the best node of 100,000 is
-//! found by looking at about 25 groups.
+//! found by looking at about 25 groups. Within a block only the strips of eight lanes that changed are evaluated again.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::kernel::{Backend, BlockResult, Question, Room, evaluate, evaluate_lan
 use super::score::ClassHot;
 use crate::planted::{Bug, planted};
 use crate::state::classes::{KeyId, StaticKey};
-use crate::state::nodes::{LANES, NodeId, Nodes};
+use crate::state::nodes::{LANES, NodeId, Nodes, STRIP, STRIPS};
 
 const NONE: f64 = f64::NEG_INFINITY;
 
@@ -30,16 +30,11 @@ pub struct ClassIndex {
     group_best: Vec<f64>,
     group_block: Vec<u32>,
     total: u64,
-    /// The block that was evaluated last, with all its lanes: the next placement often falls on it again.
-    last: Option<Box<Recent>>,
-}
-
-/// Every lane of one block.
-#[derive(Debug, Default)]
-struct Recent {
-    block: Option<usize>,
-    lanes: BlockResult,
-    strips: [Strip; STRIPS],
+    /// Version of each strip when it was evaluated; 0 for never.
+    seen_strips: Vec<u32>,
+    strips: Vec<Strip>,
+    /// Where the kernel writes.
+    lanes: Box<BlockResult>,
 }
 
 /// Some neighbouring lanes in short.
@@ -47,15 +42,15 @@ struct Recent {
 struct Strip {
     /// Best score, [`NONE`] where nothing fits.
     best: f64,
-    /// Its lane, the lowest among equals.
-    lane: u8,
     /// Copies that fit.
-    copies: f64,
+    copies: u32,
+    /// Lane of the best, the lowest among equals.
+    lane: u8,
 }
 
 impl Default for Strip {
     fn default() -> Self {
-        Self { best: NONE, lane: 0, copies: 0.0 }
+        Self { best: NONE, copies: 0, lane: 0 }
     }
 }
 
@@ -74,13 +69,10 @@ impl Strip {
             fitting.iter().position(|&score| score == best)
         };
         let lane = (strip * STRIP + lane.unwrap_or(0)) as u8;
-        Self { best, lane, copies: copies.iter().sum() }
+        let copies: f64 = copies.iter().sum();
+        Self { best, copies: copies.min(f64::from(u32::MAX)) as u32, lane }
     }
 }
-
-/// Lanes that are evaluated together after a placement: as many as the widest vectors hold.
-const STRIP: usize = 8;
-const STRIPS: usize = LANES / STRIP;
 
 impl ClassIndex {
     /// An index that knows nothing yet.
@@ -97,7 +89,9 @@ impl ClassIndex {
             group_best: Vec::new(),
             group_block: Vec::new(),
             total: 0,
-            last: None,
+            seen_strips: Vec::new(),
+            strips: Vec::new(),
+            lanes: Box::default(),
         }
     }
 
@@ -106,13 +100,16 @@ impl ClassIndex {
         if self.key_epoch != key.epoch || self.constant != key.constant {
             self.key_epoch = key.epoch;
             self.constant = key.constant;
-            self.seen.iter_mut().for_each(|seen| *seen = 0);
+            self.seen.fill(0);
+            self.seen_strips.fill(0);
         }
         if self.seen.len() < blocks {
             self.seen.resize(blocks, 0);
             self.best.resize(blocks, NONE);
             self.lane.resize(blocks, 0);
             self.copies.resize(blocks, 0);
+            self.seen_strips.resize(blocks * STRIPS, 0);
+            self.strips.resize(blocks * STRIPS, Strip::default());
             self.group_best.resize(blocks.div_ceil(LANES), NONE);
             self.group_block.resize(blocks.div_ceil(LANES), 0);
         }
@@ -120,76 +117,48 @@ impl ClassIndex {
 
     /// Catches up after one copy was placed on a node.
     pub fn placed(&mut self, nodes: &Nodes, key: &StaticKey, backend: Backend, node: NodeId) {
-        let (block, lane) = (node as usize / LANES, node as usize % LANES);
-        let mut last = self.last.take().unwrap_or_default();
-        let mut fixed = [key.constant.unwrap_or(0.0); LANES];
-        let only_this = nodes.version[block] == self.seen[block].wrapping_add(1);
-        if last.block == Some(block) && only_this {
-            let strip = lane / STRIP;
-            let lanes = strip * STRIP..(strip + 1) * STRIP;
-            if key.constant.is_none() {
-                fill_fixed(key, nodes, block, lanes.clone(), &mut fixed);
-            }
-            let question = self.question(nodes, key, block, &fixed);
-            evaluate_lanes(backend, &question, lanes, &mut last.lanes);
-            last.strips[strip] = Strip::of(&last.lanes, strip);
-            self.note(nodes, block, &last.strips);
-        } else {
-            self.evaluate(nodes, key, backend, block, &mut fixed, &mut last);
-        }
-        self.last = Some(last);
+        let block = node as usize / LANES;
+        self.catch_up(nodes, key, backend, block);
         self.regroup_after(block);
     }
 
-    fn question<'q>(
-        &'q self,
-        nodes: &'q Nodes,
-        key: &StaticKey,
-        block: usize,
-        fixed: &'q [f64; LANES],
-    ) -> Question<'q> {
+    /// Evaluates the strips of a block that changed, and remembers what the block offers now.
+    fn catch_up(&mut self, nodes: &Nodes, key: &StaticKey, backend: Backend, block: usize) {
         let mask = key.mask.get(block).copied().unwrap_or(0);
-        Question { class: &self.hot, nodes, block, mask, room: Room::Free, fixed }
+        let (first, end) = (block * STRIPS, (block + 1) * STRIPS);
+        let mut at = if mask == 0 { end } else { first };
+        if mask == 0 {
+            self.strips[first..end].fill(Strip::default());
+        }
+        let mut fixed = [key.constant.unwrap_or(0.0); LANES];
+        let current = |seen: &[u32], strip: usize| seen[strip] == nodes.strip_version[strip];
+        while let Some(from) = (at..end).find(|&strip| !current(&self.seen_strips, strip)) {
+            let to = (from..end).find(|&strip| current(&self.seen_strips, strip)).unwrap_or(end);
+            let lanes = (from - first) * STRIP..(to - first) * STRIP;
+            if key.constant.is_none() {
+                fill_fixed(key, nodes, block, lanes.clone(), &mut fixed);
+            }
+            let question = question(&self.hot, nodes, mask, block, &fixed);
+            evaluate_lanes(backend, &question, lanes, &mut self.lanes);
+            for strip in from..to {
+                self.strips[strip] = Strip::of(&self.lanes, strip - first);
+                self.seen_strips[strip] = nodes.strip_version[strip];
+            }
+            at = to;
+        }
+        self.seen[block] = nodes.version[block];
+        self.note(block);
     }
 
-    fn evaluate(
-        &mut self,
-        nodes: &Nodes,
-        key: &StaticKey,
-        backend: Backend,
-        block: usize,
-        fixed: &mut [f64; LANES],
-        last: &mut Recent,
-    ) {
-        if key.mask.get(block).is_none_or(|&mask| mask == 0) {
-            self.seen[block] = nodes.version[block];
-            self.total -= u64::from(self.copies[block]);
-            self.best[block] = NONE;
-            self.copies[block] = 0;
-            return;
-        }
-        if key.constant.is_none() {
-            fill_fixed(key, nodes, block, 0..LANES, fixed);
-        }
-        last.block = Some(block);
-        evaluate(backend, &self.question(nodes, key, block, fixed), &mut last.lanes);
-        for (number, strip) in last.strips.iter_mut().enumerate() {
-            *strip = Strip::of(&last.lanes, number);
-        }
-        self.note(nodes, block, &last.strips);
-    }
-
-    /// Remembers what a block offers now.
-    fn note(&mut self, nodes: &Nodes, block: usize, strips: &[Strip; STRIPS]) {
-        let (mut best, mut lane, mut copies) = (NONE, 0, 0.0);
-        for strip in strips {
+    /// Puts together what the strips of a block offer.
+    fn note(&mut self, block: usize) {
+        let (mut best, mut lane, mut copies) = (NONE, 0, 0_u32);
+        for strip in &self.strips[block * STRIPS..(block + 1) * STRIPS] {
             if strip.best > best {
                 (best, lane) = (strip.best, strip.lane);
             }
-            copies += strip.copies;
+            copies = copies.saturating_add(strip.copies);
         }
-        let copies = copies.min(f64::from(u32::MAX)) as u32;
-        self.seen[block] = nodes.version[block];
         self.total -= u64::from(self.copies[block]);
         self.best[block] = best;
         self.lane[block] = lane;
@@ -245,7 +214,8 @@ impl ClassIndex {
         let mut lanes = BlockResult::default();
         let with_room = (0..self.copies.len()).filter(|&block| self.copies[block] > 0);
         let choices = with_room.map(|block| {
-            evaluate(backend, &self.question(nodes, key, block, &[0.0; LANES]), &mut lanes);
+            let question = question(&self.hot, nodes, key.mask[block], block, &[0.0; LANES]);
+            evaluate(backend, &question, &mut lanes);
             lanes.copies.iter().filter(|&&copies| copies >= 1.0).count() as u32
         });
         choices.sum()
@@ -261,32 +231,38 @@ pub fn refresh_all<'i>(
     backend: Backend,
 ) {
     let blocks = nodes.blocks();
-    let mut all: Vec<(&mut ClassIndex, &StaticKey, Box<Recent>)> = indexes
+    let mut all: Vec<(&mut ClassIndex, &StaticKey)> = indexes
         .map(|index| {
             let key = &keys[index.key as usize];
             index.prepare(blocks, key);
-            let last = index.last.take().unwrap_or_default();
-            (index, key, last)
+            (index, key)
         })
         .collect();
+    let mut moved = vec![false; all.len()];
     for group in 0..blocks.div_ceil(LANES) {
-        let mut moved = vec![false; all.len()];
+        moved.fill(false);
         for block in group * LANES..((group + 1) * LANES).min(blocks) {
-            for ((index, key, last), moved) in all.iter_mut().zip(&mut moved) {
+            for ((index, key), moved) in all.iter_mut().zip(&mut moved) {
                 if index.seen[block] != nodes.version[block] {
-                    let mut fixed = [key.constant.unwrap_or(0.0); LANES];
-                    index.evaluate(nodes, key, backend, block, &mut fixed, last);
+                    index.catch_up(nodes, key, backend, block);
                     *moved = true;
                 }
             }
         }
-        for ((index, ..), _) in all.iter_mut().zip(moved).filter(|(_, moved)| *moved) {
+        for ((index, _), _) in all.iter_mut().zip(&moved).filter(|(_, moved)| **moved) {
             index.regroup(group);
         }
     }
-    for (index, _, last) in all {
-        index.last = Some(last);
-    }
+}
+
+fn question<'q>(
+    class: &'q ClassHot,
+    nodes: &'q Nodes,
+    mask: u64,
+    block: usize,
+    fixed: &'q [f64; LANES],
+) -> Question<'q> {
+    Question { class, nodes, block, mask, room: Room::Free, fixed }
 }
 
 /// Static scores of the lanes of a block.

@@ -17,6 +17,10 @@ pub type NodeId = u32;
 pub const NO_NODE: NodeId = u32::MAX;
 /// Lanes of a block.
 pub const LANES: usize = 64;
+/// Lanes of a strip, the smallest part of a block that is evaluated: as many as the widest vectors hold.
+pub const STRIP: usize = 8;
+/// Strips of a block.
+pub const STRIPS: usize = LANES / STRIP;
 
 /// What a node is, apart from its amounts.
 #[derive(Clone, Debug, Default)]
@@ -115,6 +119,8 @@ pub struct Nodes {
     pub signature: Vec<u32>,
     /// Version by block; it only grows.
     pub version: Vec<u32>,
+    /// Version by strip; it only grows.
+    pub strip_version: Vec<u32>,
     by_name: FxHashMap<Arc<str>, NodeId>,
     free_slots: std::collections::BTreeSet<NodeId>,
     slots: usize,
@@ -178,6 +184,7 @@ impl Nodes {
 
     fn add_block(&mut self) {
         self.version.push(1);
+        self.strip_version.extend([1; STRIPS]);
         let len = self.version.len() * LANES;
         for column in &mut self.columns {
             column.grow(len);
@@ -208,8 +215,10 @@ impl Nodes {
         if planted(Bug::StaleIndexBlock) {
             return;
         }
-        let version = &mut self.version[id as usize / LANES];
+        let [version, strip] =
+            [&mut self.version[id as usize / LANES], &mut self.strip_version[id as usize / STRIP]];
         *version = version.wrapping_add(1);
+        *strip = strip.wrapping_add(1);
     }
 
     /// Allocatable amount in a dimension.
