@@ -226,12 +226,10 @@ impl<'a> Cluster<'a> {
     pub(super) fn used_below(&self, queue: &str) -> Amounts {
         let has_root = self.queue_now(ROOT).is_some();
         let mut family = BTreeSet::from([queue]);
-        while has_root {
-            let child = self.queues_now().find(|(name, row)| {
-                let parent = if row.parent.is_empty() { ROOT } else { &row.parent };
-                *name != ROOT && !family.contains(name) && family.contains(parent)
-            });
-            let Some((child, _)) = child else { break };
+        while let Some((child, _)) = self.queues_now().find(|(name, row)| {
+            let parent = if row.parent.is_empty() { ROOT } else { &row.parent };
+            has_root && *name != ROOT && !family.contains(name) && family.contains(parent)
+        }) {
             family.insert(child);
         }
         let mut used = Amounts::default();

@@ -68,7 +68,7 @@ impl<'s> Walk<'s> {
         if schema["x-kubernetes-int-or-string"] == true {
             if value.is_string() || value.is_i64() || value.is_u64() {
                 self.check_text(schema, value, path);
-            } else if !(value.is_number() && !self.definitions.is_null()) {
+            } else if !value.is_number() || self.definitions.is_null() {
                 self.wrong_type("integer,string", value, path);
             }
             return;
