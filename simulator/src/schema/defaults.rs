@@ -46,8 +46,8 @@ mod tests {
         }});
         let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
             "queue": {"type": "string", "default": "default"},
-            "topology": mode.clone(),
-            "groups": {"type": "array", "items": mode.clone()},
+            "topology": mode,
+            "groups": {"type": "array", "items": mode},
             "by_name": {"type": "object", "additionalProperties": mode},
         }}}});
         let mut bare = json!({"metadata": {}});

@@ -383,7 +383,7 @@ impl Story {
         let group = objects::gang(&name, &queue, min, &min_resources, priority);
         // Now and then the pods come before their PodGroup, or in two parts.
         let (first, second) = match self.dice.within(0, 5) {
-            0 => (pods.clone(), vec![group]),
+            0 => (pods, vec![group]),
             1 => {
                 let (first, second) = pods.split_at(pods.len() / 2);
                 let first = std::iter::once(group).chain(first.iter().cloned());
