@@ -140,6 +140,7 @@ impl Core {
     pub fn session(&mut self, now_ms: i64) -> SessionReport {
         self.state.changed = false;
         self.sessions += 1;
+        self.state.see_absence(now_ms);
         for job in std::mem::take(&mut self.state.dirty_jobs) {
             self.state.refresh_job(job);
         }
@@ -196,6 +197,7 @@ impl Core {
                 && row.group.is_some()
                 && (row.counts.of(Status::Pending) > 0
                     || row.is_pending()
+                    || (row.is_absent() && !row.lapsed)
                     || row.broken_since_ms.is_some());
             let keep = waits || row.dirty;
             row.active = keep;

@@ -16,6 +16,7 @@ pub mod warm;
 use std::sync::Arc;
 
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use crate::event::ObjectKey;
 use crate::planted::{Bug, planted};
@@ -82,6 +83,9 @@ pub struct State {
     texts: FxHashSet<Arc<str>>,
     foreign: FxHashMap<Arc<str>, JobId>,
 }
+
+/// How long an admitted gang without pods keeps its claim.
+const ABSENCE_MS: i64 = 60_000;
 
 /// An [`ObjectKey`] in two borrowed parts; hashes as the whole one does.
 #[derive(Hash)]
@@ -362,6 +366,26 @@ impl State {
         }
     }
 
+    /// Notes which admitted gangs have no pods. Admission is a promise to those who create pods soon: after
+    /// [`ABSENCE_MS`] it no longer keeps room from others, until the pods come.
+    pub fn see_absence(&mut self, now_ms: i64) {
+        let mut changed: SmallVec<[JobId; 8]> = SmallVec::new();
+        for &job in &self.active_jobs {
+            let row = &mut self.jobs[job as usize];
+            let absent = row.live && row.is_absent();
+            if !absent && row.absent_since_ms.is_none() {
+                continue;
+            }
+            let since = absent.then(|| *row.absent_since_ms.get_or_insert(now_ms));
+            row.absent_since_ms = since;
+            let lapsed = since.is_some_and(|since| now_ms - since >= ABSENCE_MS);
+            if std::mem::replace(&mut row.lapsed, lapsed) != lapsed {
+                changed.push(job);
+            }
+        }
+        changed.into_iter().for_each(|job| self.touch_job(job));
+    }
+
     /// Refreshes what derives from a job's counters: its claim on the queue and its elastic part. Runs when a
     /// session opens, for jobs that changed (proportion steps 4-6; P59: an admitted job's bound pods are not
     /// claimed a second time).
@@ -405,13 +429,13 @@ pub fn subtract(from: &mut Vector, what: &Vector) {
 }
 
 /// Volcano `GetInqueueResource` minus gated pods: what an admitted job still needs to reach `minResources`.
-/// A job without any pod that could come to life claims nothing.
+/// A job without any pod that could come to life claims nothing, nor does one whose pods have not come for a minute.
 pub fn claim_of(job: &Job) -> Vector {
     use crate::event::PodGroupPhase::{Inqueue, Running};
     let Some(group) = &job.group else { return Vector::default() };
     let Some(min) = &group.min_resources else { return Vector::default() };
     let claims = match job.phase {
-        Inqueue => true,
+        Inqueue => !job.lapsed,
         Running => job.counts.allocated() >= group.min_member,
         _ => false,
     };

@@ -112,6 +112,10 @@ pub struct Job {
     pub active: bool,
     /// State of the world when the job was last refused for lack of room; unchanged means refused again.
     pub parked: Option<Parked>,
+    /// Since when sessions have seen it admitted without any pod.
+    pub absent_since_ms: Option<i64>,
+    /// Its pods did not come in time: it claims nothing of its queue until they do.
+    pub lapsed: bool,
     /// Since when a session has seen it below its minimum with members left.
     pub broken_since_ms: Option<i64>,
     /// Places that members left, latest last, until a session sees the gang whole.
@@ -191,6 +195,12 @@ impl Job {
     /// Volcano `IsPending`: not admitted yet.
     pub fn is_pending(&self) -> bool {
         self.group.is_none() || self.phase == PodGroupPhase::Pending
+    }
+
+    /// Admitted with a claim, but nobody has created a pod of it.
+    pub fn is_absent(&self) -> bool {
+        let claims = self.group.as_ref().is_some_and(|group| group.min_resources.is_some());
+        claims && self.phase == PodGroupPhase::Inqueue && self.tasks.is_empty()
     }
 
     /// A gang that started and lost members: below its minimum with members already bound.

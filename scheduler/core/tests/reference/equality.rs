@@ -74,6 +74,7 @@ fn a_gang_that_backfill_makes_whole_is_not_set_aside_any_more() {
         min_resources: 0,
         created: 0,
         elsewhere: false,
+        absent: false,
     };
     let story = Story {
         conf: 0,

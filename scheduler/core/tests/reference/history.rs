@@ -84,6 +84,7 @@ fn gang(noise: &mut Noise) -> GangSeed {
         min_resources: noise.byte() % 5,
         created: noise.byte() % 4,
         elsewhere: noise.below(5) == 0,
+        absent: false,
     }
 }
 

@@ -25,6 +25,7 @@ pub struct Lockstep {
     groups: BTreeMap<ObjectKey, PodGroupObject>,
     queues: BTreeMap<String, QueueObject>,
     sessions: i64,
+    now_ms: i64,
     /// All binds so far.
     pub binds: Vec<Bind>,
     /// How binds end, in turn.
@@ -43,6 +44,7 @@ impl Lockstep {
             groups: BTreeMap::new(),
             queues: BTreeMap::new(),
             sessions: 0,
+            now_ms: 0,
             binds: Vec::new(),
             ends,
             ended: 0,
@@ -241,8 +243,10 @@ impl Lockstep {
     /// Runs a session on both and compares.
     pub fn session(&mut self) -> Result<(), String> {
         self.sessions += 1;
-        let report = self.core.session(self.sessions * 1000);
-        let decided = self.model.session(self.sessions * 1000);
+        // Now and then patience runs out between two sessions.
+        self.now_ms += if self.sessions % 4 == 0 { 45_000 } else { 1_000 };
+        let report = self.core.session(self.now_ms);
+        let decided = self.model.session(self.now_ms);
         let mut binds: Vec<Bind> = Vec::new();
         for decision in &report.decisions {
             match decision {

@@ -90,6 +90,8 @@ pub struct GangSeed {
     pub min_resources: u8,
     pub created: u8,
     pub elsewhere: bool,
+    /// Its pods never come.
+    pub absent: bool,
 }
 
 impl GangSeed {
@@ -155,6 +157,9 @@ impl GangSeed {
             key,
             ..PodGroupObject::default()
         };
+        if self.absent {
+            pods.clear();
+        }
         (group, pods)
     }
 }
@@ -336,6 +341,7 @@ fn gang() -> impl Strategy<Value = GangSeed> {
         prop_oneof![3 => Just(0_u8), 3 => Just(4_u8), 1 => 1..4_u8],
         0..3_u8,
         prop::bool::weighted(0.2),
+        prop::bool::weighted(0.1),
     )
         .prop_map(
             |(
@@ -348,6 +354,7 @@ fn gang() -> impl Strategy<Value = GangSeed> {
                 min_resources,
                 created,
                 elsewhere,
+                absent,
             )| {
                 GangSeed {
                     queue,
@@ -359,6 +366,7 @@ fn gang() -> impl Strategy<Value = GangSeed> {
                     min_resources,
                     created,
                     elsewhere,
+                    absent,
                 }
             },
         )

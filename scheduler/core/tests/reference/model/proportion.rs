@@ -197,6 +197,7 @@ impl Session {
         let allocated =
             self.jobs[job].tasks.iter().filter(|&&task| is_allocated(self.tasks[task].status));
         match self.jobs[job].phase {
+            Inqueue if self.jobs[job].lapsed => Resource::default(),
             Inqueue => self.remaining_minimum(job),
             Running if allocated.count() as i64 >= self.min_member(job) => {
                 self.remaining_minimum(job)

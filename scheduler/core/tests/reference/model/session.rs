@@ -83,6 +83,8 @@ pub struct Job {
     pub allocated: Resource,
     /// Requests of pending gated tasks.
     pub gated: Resource,
+    /// Its pods have not come for a minute.
+    pub lapsed: bool,
     /// What is known of it as a gang that lost members.
     pub broken: Broken,
     /// Binds of its pods that were refused.
@@ -291,6 +293,7 @@ fn jobs(world: &World, now_ms: i64) -> Vec<Job> {
             min_resources: group.min_resources.as_ref().map(vector),
             allocated: Resource::default(),
             gated: Resource::default(),
+            lapsed: world.absent.get(&group.key).is_some_and(|since| now_ms - since >= 60_000),
             broken: world.broken.get(&group.key).cloned().unwrap_or_default(),
             bind_failures: refusals.count,
             backs_off: refusals.count > 1 && now_ms < refusals.retry_at_ms,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tephra_core::event::{
-    Event, NamespaceObject, NodeObject, ObjectKey, PodGroupObject, PodObject, PodPhase, PodSpec,
-    PriorityClassObject, QueueObject,
+    Event, NamespaceObject, NodeObject, ObjectKey, PodGroupObject, PodGroupPhase, PodObject,
+    PodPhase, PodSpec, PriorityClassObject, QueueObject,
 };
 
 /// Status of a task (2.3).
@@ -83,6 +83,8 @@ pub struct World {
     pub namespaces: BTreeMap<String, NamespaceObject>,
     /// Refused binds by gang.
     pub refusals: BTreeMap<ObjectKey, Refusals>,
+    /// Since when gangs have been admitted without pods.
+    pub absent: BTreeMap<ObjectKey, i64>,
     /// Gangs that lost members.
     pub broken: BTreeMap<ObjectKey, Broken>,
 }
@@ -113,6 +115,7 @@ impl World {
             }
             Event::PodGroupDeleted(key) => {
                 self.groups.remove(&key);
+                self.absent.remove(&key);
             }
             Event::Queue(queue) => {
                 self.queues.insert(queue.name.clone(), queue);
@@ -192,6 +195,19 @@ impl World {
             });
             if seen.map(|pod| pod.bind_refused = false).count() > 0 {
                 refusals.retry_at_ms = now_ms + (1000 << refusals.count.saturating_sub(2).min(6));
+            }
+        }
+    }
+
+    /// Notes which gangs with a claim are admitted and have no pods.
+    pub fn see_absence(&mut self, now_ms: i64) {
+        for (key, group) in &self.groups {
+            let admitted = group.status.phase == PodGroupPhase::Inqueue;
+            let has_pods = self.pods.values().any(|pod| pod.group().as_ref() == Some(key));
+            if admitted && group.min_resources.is_some() && !has_pods {
+                self.absent.entry(key.clone()).or_insert(now_ms);
+            } else {
+                self.absent.remove(key);
             }
         }
     }
