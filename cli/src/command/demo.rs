@@ -20,7 +20,7 @@ use tephra_controller::ControllerOptions;
 use tephra_scheduler::{Scheduler, SchedulerOptions};
 use tephra_simulator::kubelet::{self, KubeletOptions};
 use tephra_simulator::{ApiServer, ServerOptions, serve};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -85,9 +85,11 @@ async fn demo(args: DemoArgs) -> anyhow::Result<ExitCode> {
     samples::gangs(&server, args.nodes)?;
 
     let quiet = args.output == Output::Json;
+    // Whoever has read the hint may end the demo: from then on it must end cleanly.
+    let ends = Ends::listen()?;
     view::hint(&kubeconfig.0, quiet);
     let watched = tokio::select! {
-        watched = watch(&server, args.until_done, quiet) => watched,
+        watched = watch(&server, args.until_done, quiet, ends) => watched,
         Some(ended) = components.join_next() => match ended.context("a component crashed")? {
             Ok(name) => bail!("{name} ended by itself"),
             Err(error) => return Err(error),
@@ -156,8 +158,12 @@ fn components(
 }
 
 /// Shows the state until the samples are done (or get nowhere), or the user interrupts.
-async fn watch(server: &ApiServer, until_done: bool, quiet: bool) -> anyhow::Result<Snapshot> {
-    let mut terminated = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
+async fn watch(
+    server: &ApiServer,
+    until_done: bool,
+    quiet: bool,
+    mut ends: Ends,
+) -> anyhow::Result<Snapshot> {
     let mut screen = view::Screen::new(quiet);
     let mut moved = Instant::now();
     loop {
@@ -170,12 +176,25 @@ async fn watch(server: &ApiServer, until_done: bool, quiet: bool) -> anyhow::Res
         }
         tokio::select! {
             () = tokio::time::sleep(PAUSE) => {}
-            interrupted = tokio::signal::ctrl_c() => {
-                interrupted.context("waiting for an interrupt")?;
-                return Ok(now);
-            }
-            _ = terminated.recv() => return Ok(now),
+            _ = ends.interrupt.recv() => return Ok(now),
+            _ = ends.terminate.recv() => return Ok(now),
         }
+    }
+}
+
+/// The signals that end the demo.
+struct Ends {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Ends {
+    fn listen() -> anyhow::Result<Self> {
+        let listen = |kind| signal(kind).context("listening for signals");
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
     }
 }
 
