@@ -4,7 +4,7 @@ use std::{process::ExitCode, sync::Arc};
 
 use tephra_api::clock::SystemClock;
 use tephra_controller::{Flags, run_fenced};
-use tephra_process::{client::Clients, signals};
+use tephra_process::{client::Clients, runtime, signals};
 use tephra_telemetry::logs::{self, LogOptions};
 use tracing::{error, info, warn};
 
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         }
     };
     logs::init(LogOptions { verbosity: flags.verbosity });
-    match start(&flags) {
+    match runtime::run(control(&flags)) {
         Ok(()) => {
             info!("stopped");
             ExitCode::SUCCESS
@@ -32,14 +32,6 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-fn start(flags: &Flags) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let result = runtime.block_on(control(flags));
-    // A deposed leader must not wait for what it has left running.
-    runtime.shutdown_background();
-    result
 }
 
 async fn control(flags: &Flags) -> anyhow::Result<()> {

@@ -48,12 +48,8 @@ impl Metrics {
 }
 
 impl MetricsText for Metrics {
-    fn text(&self) -> String {
-        let mut text = String::new();
-        if let Err(error) = prometheus_client::encoding::text::encode(&mut text, &self.registry) {
-            tracing::error!(%error, "could not encode metrics");
-        }
-        text
+    fn registry(&self) -> &Registry {
+        &self.registry
     }
 }
 

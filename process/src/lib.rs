@@ -11,5 +11,6 @@ pub mod fence;
 pub mod flags;
 pub mod leadership;
 pub mod lease;
+pub mod runtime;
 pub mod serve;
 pub mod signals;

@@ -11,6 +11,8 @@ use axum::extract::{RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -33,8 +35,17 @@ pub trait Checks: Debug + Send + Sync + 'static {
 
 /// A program's metrics.
 pub trait MetricsText: Send + Sync + 'static {
+    /// Where they are registered.
+    fn registry(&self) -> &Registry;
+
     /// The OpenMetrics text.
-    fn text(&self) -> String;
+    fn text(&self) -> String {
+        let mut text = String::new();
+        if let Err(error) = encode(&mut text, self.registry()) {
+            tracing::error!(%error, "could not encode metrics");
+        }
+        text
+    }
 }
 
 /// What a program shows on its endpoints.

@@ -196,18 +196,37 @@ mod tests {
         assert_eq!(parse(text).unwrap().tiers[0].plugins.len(), 2);
     }
 
+    /// A good file that is being watched.
+    struct Watched {
+        path: PathBuf,
+        health: Arc<Health>,
+        metrics: Arc<Metrics>,
+        published: watch::Receiver<Option<SchedulerConf>>,
+        task: tokio::task::JoinHandle<()>,
+        folder: tempfile::TempDir,
+    }
+
+    impl Watched {
+        async fn start() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("conf");
+            std::fs::write(&path, GOOD).unwrap();
+            let health = Arc::new(Health::new(Duration::from_secs(1), None));
+            let metrics: Arc<Metrics> = Arc::default();
+            let (publish, published) = watch::channel(None);
+            let watching = watch_file(path.clone(), publish, health.clone(), metrics.clone());
+            let task = tokio::spawn(watching);
+            while metrics.config_ok.get() != 1 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            Self { path, health, metrics, published, task, folder }
+        }
+    }
+
     #[tokio::test]
     async fn each_bad_change_and_a_removed_file_leave_the_last_good_configuration_in_use() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("conf");
-        std::fs::write(&path, GOOD).unwrap();
-        let health = Arc::new(Health::new(Duration::from_secs(1), None));
-        let metrics: Arc<Metrics> = Arc::default();
-        let (publish, mut published) = watch::channel(None);
-        let task = tokio::spawn(watch_file(path.clone(), publish, health.clone(), metrics.clone()));
-        while metrics.config_ok.get() != 1 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let Watched { path, health, metrics, mut published, task, folder: _folder } =
+            Watched::start().await;
         let told = async |words: &str| {
             while metrics.config_ok.get() != 0 || !health.verbose().contains(words) {
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -232,16 +251,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_bad_file_is_reported_and_good_content_is_published() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("conf");
-        std::fs::write(&path, GOOD).unwrap();
-        let health = Arc::new(Health::new(Duration::from_secs(1), None));
-        let metrics: Arc<Metrics> = Arc::default();
-        let (publish, mut published) = watch::channel(None);
-        let task = tokio::spawn(watch_file(path.clone(), publish, health.clone(), metrics.clone()));
-        while metrics.config_ok.get() != 1 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let Watched { path, health, metrics, mut published, task, folder: _folder } =
+            Watched::start().await;
         tokio::time::sleep(Duration::from_millis(100)).await;
         std::fs::write(&path, "actions: [").unwrap();
         while metrics.config_ok.get() != 0 {

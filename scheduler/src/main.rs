@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tephra_api::clock::SystemClock;
 use tephra_process::fence::Fence;
-use tephra_process::{client, signals};
+use tephra_process::{client, runtime, signals};
 use tephra_scheduler::Scheduler;
 use tephra_scheduler::flags::Flags;
 use tephra_telemetry::logs::{self, LogOptions};
@@ -30,21 +30,13 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     logs::init(LogOptions { verbosity: flags.v });
-    match run(&flags) {
+    match runtime::run(schedule(&flags)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(error = format!("{error:#}"), "the scheduler ends");
             ExitCode::FAILURE
         }
     }
-}
-
-fn run(flags: &Flags) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let result = runtime.block_on(schedule(flags));
-    // A deposed leader must not wait for what it has left running.
-    runtime.shutdown_background();
-    result
 }
 
 async fn schedule(flags: &Flags) -> anyhow::Result<()> {

@@ -17,10 +17,10 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use tephra_api::clock::SystemClock;
 use tephra_controller::ControllerOptions;
+use tephra_process::signals;
 use tephra_scheduler::{Scheduler, SchedulerOptions};
 use tephra_simulator::kubelet::{self, KubeletOptions};
 use tephra_simulator::{ApiServer, ServerOptions, serve};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -86,10 +86,10 @@ async fn demo(args: DemoArgs) -> anyhow::Result<ExitCode> {
 
     let quiet = args.output == Output::Json;
     // Whoever has read the hint may end the demo: from then on it must end cleanly.
-    let ends = Ends::listen()?;
+    let interrupted = signals::stop()?;
     view::hint(&kubeconfig.0, quiet);
     let watched = tokio::select! {
-        watched = watch(&server, args.until_done, quiet, ends) => watched,
+        watched = watch(&server, args.until_done, quiet, &interrupted) => watched,
         Some(ended) = components.join_next() => match ended.context("a component crashed")? {
             Ok(name) => bail!("{name} ended by itself"),
             Err(error) => return Err(error),
@@ -162,7 +162,7 @@ async fn watch(
     server: &ApiServer,
     until_done: bool,
     quiet: bool,
-    mut ends: Ends,
+    interrupted: &CancellationToken,
 ) -> anyhow::Result<Snapshot> {
     let mut screen = view::Screen::new(quiet);
     let mut moved = Instant::now();
@@ -176,25 +176,8 @@ async fn watch(
         }
         tokio::select! {
             () = tokio::time::sleep(PAUSE) => {}
-            _ = ends.interrupt.recv() => return Ok(now),
-            _ = ends.terminate.recv() => return Ok(now),
+            () = interrupted.cancelled() => return Ok(now),
         }
-    }
-}
-
-/// The signals that end the demo.
-struct Ends {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Ends {
-    fn listen() -> anyhow::Result<Self> {
-        let listen = |kind| signal(kind).context("listening for signals");
-        Ok(Self {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-        })
     }
 }
 
