@@ -3,12 +3,16 @@
 //! is not committed when the session ends is undone. Time stands still inside a session.
 
 pub mod broken;
+mod choose;
 pub mod close;
 pub mod order;
+mod pack;
+mod packing;
 pub mod place;
 mod queue_status;
 pub mod reasons;
 pub mod statement;
+pub mod worksheet;
 
 use rustc_hash::FxHashMap;
 
@@ -90,7 +94,7 @@ pub struct Session<'s> {
     /// Why pods that look at other pods found no node, in words, as it was during the trial.
     pub trial_reasons: FxHashMap<TaskId, String>,
     /// Waiting pods of jobs that are being placed.
-    pub worksheets: FxHashMap<JobId, place::Worksheet>,
+    pub worksheets: FxHashMap<JobId, worksheet::Worksheet>,
     /// Pods committed.
     pub bound: u32,
     /// Gangs tried and not placed.

@@ -20,14 +20,18 @@ pub(super) fn judge_start(cluster: &Cluster<'_>, record: &WriteRecord, found: &m
     let key: Key = (pod.namespace.clone(), pod.group.clone());
     let Some(group) = cluster.groups.get(&key).filter(|group| !group.exotic) else { return };
     let changed = cluster.group_changed_ms.get(&key);
-    let first = cluster.members(&key).filter(|member| !member.node.is_empty()).count() == 1;
+    // Members that went a moment ago may still be counted, those that have done their work among them.
+    let left = || {
+        let news = cluster.gone.iter().filter(|(at, _)| !cluster.is_known(*at));
+        news.map(|(_, pod)| pod).filter(|pod| pod.namespace == key.0 && pod.group == key.1)
+    };
+    let bound = |pod: &&Pod| !pod.node.is_empty() && pod.phase != "Failed";
+    let first = cluster.members(&key).filter(|member| !member.node.is_empty()).count() == 1
+        && !left().any(|pod| bound(&pod));
     if !first || group.min_member < 2 || changed.is_some_and(|&at| !cluster.is_known(at)) {
         return;
     }
-    let left = cluster.gone.iter().filter(|(at, it)| {
-        !cluster.is_known(*at) && it.waits() && it.namespace == key.0 && it.group == key.1
-    });
-    let mut others: Vec<&Pod> = left.map(|(_, pod)| pod).collect();
+    let mut others: Vec<&Pod> = left().filter(|pod| pod.waits()).collect();
     others.extend(cluster.members(&key).filter(|member| member.waits()));
     let need = group.min_member - 1;
     let nodes: Vec<(&str, Node)> = cluster

@@ -102,6 +102,10 @@ fn place(
 }
 
 fn copies(request: &Amounts, free: &Amounts, wanted: usize) -> usize {
+    // Cpu and memory are compared even where a pod asks for none (B49): a node that shrank below what is on it takes nobody.
+    if ["cpu", "memory"].iter().any(|name| free.get(name) < 0) {
+        return 0;
+    }
     let mut most = wanted;
     for (name, amount) in request.0.iter().filter(|(_, amount)| **amount > 0) {
         let fit = free.get(name).max(0) / amount;
@@ -135,6 +139,16 @@ mod tests {
         let least = [9, 8].map(|cpu| Space { node: &node, free: amounts(cpu) });
         assert_eq!(fits(&pods, 4, &least), Found::No);
         assert_eq!(fits(&pods, 3, &least), Found::Yes);
+    }
+
+    #[test]
+    fn a_node_that_owes_cpu_has_no_room_even_for_pods_that_ask_for_none() {
+        let node = Node::default();
+        let owing = Amounts([("cpu".to_owned(), -1), ("gpu".to_owned(), 4)].into());
+        let spaces = [Space { node: &node, free: owing }];
+        let wants_gpu = Amounts([("gpu".to_owned(), 1)].into());
+        let pod = Pod { request: wants_gpu, ..Pod::default() };
+        assert_eq!(fits(&[&pod], 1, &spaces), Found::No);
     }
 
     #[test]

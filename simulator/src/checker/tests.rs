@@ -224,6 +224,25 @@ fn a_gang_begun_without_room_for_its_minimum_is_refused() {
 }
 
 #[test]
+fn a_gang_whose_ended_member_went_a_moment_ago_is_not_begun_anew() {
+    let mut story = honest();
+    let mut done = pod("g", "b", "n0");
+    done["status"]["phase"] = "Succeeded".into();
+    story.write("kubelet", "pods", "status", &done);
+    story.gone("pods", &pod("g", "a", "n0"));
+    story.now_ms = 120_000;
+    story.gone("pods", &done);
+    story.pod("g", "c");
+    story.now_ms = 121_000;
+    story.bind("s", "g", "c", "n0");
+    let rules = |ms| Rules { staleness_ms: ms, at_rest: false, ..Rules::default() };
+    assert_eq!(check_with(&story.records, &rules(2_000)), []);
+    let known: Vec<Invariant> =
+        check_with(&story.records, &rules(0)).iter().map(|found| found.invariant).collect();
+    assert_eq!(known, [Invariant::I3]);
+}
+
+#[test]
 fn a_gang_left_half_bound_is_refused_unless_the_world_took_its_room() {
     let mut story = honest();
     story.records.truncate(6);

@@ -209,16 +209,22 @@ impl ClassIndex {
         self.total
     }
 
-    /// Nodes that would take a copy. Looks at every block that has room: not for loops.
-    pub fn choices(&self, nodes: &Nodes, key: &StaticKey, backend: Backend) -> u32 {
+    /// Nodes that would take a copy, in order. Looks at every block that has room: not for loops.
+    pub fn takers<'i>(
+        &'i self,
+        nodes: &'i Nodes,
+        key: &'i StaticKey,
+        backend: Backend,
+    ) -> impl Iterator<Item = NodeId> + 'i {
         let mut lanes = BlockResult::default();
         let with_room = (0..self.copies.len()).filter(|&block| self.copies[block] > 0);
-        let choices = with_room.map(|block| {
+        with_room.flat_map(move |block| {
             let question = question(&self.hot, nodes, key.mask[block], block, &[0.0; LANES]);
             evaluate(backend, &question, &mut lanes);
-            lanes.copies.iter().filter(|&&copies| copies >= 1.0).count() as u32
-        });
-        choices.sum()
+            let copies = lanes.copies;
+            let takes = (0..LANES).filter(move |&lane| copies[lane] >= 1.0);
+            takes.map(move |lane| (block * LANES + lane) as NodeId)
+        })
     }
 }
 

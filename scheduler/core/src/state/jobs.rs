@@ -175,6 +175,15 @@ impl Job {
         !self.role_minimums_apply() || self.roles.iter().all(|role| count(role) >= role.min)
     }
 
+    /// How many of a role are missing at its minimum.
+    pub fn lacks_of_role(&self, role: u32) -> u32 {
+        if !self.role_minimums_apply() {
+            return 0;
+        }
+        let lacks = |row: &Role| row.min.saturating_sub(row.counts.ready() + row.best_effort);
+        self.roles.iter().find(|row| row.role == role).map_or(0, lacks)
+    }
+
     /// Volcano `CheckTaskValid`.
     pub fn roles_valid(&self) -> bool {
         self.roles_reach(|role| role.counts.valid())

@@ -12,7 +12,7 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 
 impl Session {
     /// Every pod that holds a known node, or is promised one.
-    fn placed(&self) -> impl Iterator<Item = (&Task, &Labels)> {
+    pub fn placed(&self) -> impl Iterator<Item = (&Task, &Labels)> {
         self.tasks.iter().filter_map(|task| {
             let node = self.nodes[task.node?].as_ref()?;
             Some((task, &node.object.labels))
@@ -20,7 +20,7 @@ impl Session {
     }
 
     /// A term of a pod in namespace `own` selects a pod.
-    fn term_selects_pod(&self, term: &PodAffinityTerm, own: &str, pod: &Task) -> bool {
+    pub fn term_selects_pod(&self, term: &PodAffinityTerm, own: &str, pod: &Task) -> bool {
         let Some(selector) = &term.selector else { return false };
         let in_namespace = if term.namespaces.is_empty() && term.namespace_selector.is_none() {
             pod.namespace == own

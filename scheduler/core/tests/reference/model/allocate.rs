@@ -102,6 +102,11 @@ fn turn(session: &mut Session, job: usize, queue: &str, tasks: &mut VecDeque<usi
         refused |= !complete;
         *tasks = before;
     }
+    if let Some(placed) = session.pack(job, queue, tasks) {
+        tasks.retain(|task| !placed.contains(task));
+        session.commit(job, &placed);
+        return Turn::Committed;
+    }
     if refused { Turn::Refused } else { Turn::Incomplete }
 }
 
@@ -274,7 +279,7 @@ impl Session {
         changed
     }
 
-    fn alike(&self, a: usize, b: usize) -> bool {
+    pub fn alike(&self, a: usize, b: usize) -> bool {
         let (a, b) = (&self.tasks[a], &self.tasks[b]);
         a.role == b.role && a.spec == b.spec
     }
@@ -292,7 +297,7 @@ impl Session {
     }
 
     /// Largest part of the cluster that the task takes, in billionths.
-    fn weight(&self, task: usize) -> i64 {
+    pub fn weight(&self, task: usize) -> i64 {
         let request = &self.tasks[task].request;
         let part = |name: &str| {
             (request.get(name) as i128 * 1_000_000_000 / (self.total.get(name) as i128).max(1))

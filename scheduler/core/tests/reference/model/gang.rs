@@ -33,6 +33,19 @@ impl Session {
             })
     }
 
+    /// How many of a role are missing at its minimum.
+    pub fn lacks_of_role(&self, job: usize, role: &str) -> i64 {
+        let minimums = &self.jobs[job].group.min_task_member;
+        let minimum = minimums.iter().find(|(name, _)| name == role);
+        let there = |task: &Task| task.role == role && (is_ready(task) || waits_for_nothing(task));
+        match minimum {
+            Some((_, min)) if self.role_minimums_apply(job) => {
+                (i64::from(*min) - self.count(job, there)).max(0)
+            }
+            _ => 0,
+        }
+    }
+
     /// Volcano `ReadyTaskNum`.
     pub fn ready_tasks(&self, job: usize) -> i64 {
         self.count(job, is_ready)

@@ -31,7 +31,8 @@
 //! 8. *Pods as a quota*: a capability that names `pods` limits them; Volcano ignores it.
 //! 9. *Closed queues*: a queue that is closed or closing admits nobody (B15) and places nobody.
 //! 10. *Second chances*: a gang of several roles or pod shapes that does not fit in task order is tried with the
-//!     shapes that have the fewest possible nodes first, then with the largest shapes first.
+//!     shapes that have the fewest possible nodes first, then with the largest shapes first; where no pod's place depends on
+//!     another pod, at last in every way there is.
 //! 11. *Broken gangs* (some members ready, fewer than the minimum): for a minute they are served before all queues, and
 //!     if they are not whole afterwards, room for as many waiting pods as they lack is kept for them until the session
 //!     ends, else room where members were lost. After that they go before the other jobs of their queue, unless
@@ -52,6 +53,7 @@ pub mod gang;
 pub mod node;
 pub mod order;
 pub mod overcommit;
+pub mod pack;
 pub mod proportion;
 pub mod score;
 pub mod session;
