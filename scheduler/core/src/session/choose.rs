@@ -44,7 +44,11 @@ impl Session<'_> {
     }
 
     /// A node for a task: on free room, else on room that is being freed.
-    pub(super) fn choose(&mut self, task: TaskId, index: Option<&mut ClassIndex>) -> Option<(NodeId, bool)> {
+    pub(super) fn choose(
+        &mut self,
+        task: TaskId,
+        index: Option<&mut ClassIndex>,
+    ) -> Option<(NodeId, bool)> {
         let index = index?;
         if !self.state.nominated.is_empty()
             && let Some(choice) = self.nominated_place(task)

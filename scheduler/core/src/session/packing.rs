@@ -86,7 +86,8 @@ impl Search {
         }
         let (mut later, mut owed) = (0_u32, 0_u32);
         for other in kind + 1..self.problem.kinds.len() {
-            let fit = spaces.clone().map(|space| self.fit(other, space)).fold(0, u32::saturating_add);
+            let fit =
+                spaces.clone().map(|space| self.fit(other, space)).fold(0, u32::saturating_add);
             later = later.saturating_add(fit.min(self.problem.kinds[other].count));
             owed = owed.saturating_add(self.owed_to(other));
         }

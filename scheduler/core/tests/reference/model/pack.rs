@@ -18,12 +18,7 @@ struct Search<'s> {
 
 impl Session {
     /// Places as many of the tasks as the gang needs, if there is a way and its queue allows it. Gives them.
-    pub fn pack(
-        &mut self,
-        job: usize,
-        queue: &str,
-        tasks: &VecDeque<usize>,
-    ) -> Option<Vec<usize>> {
+    pub fn pack(&mut self, job: usize, queue: &str, tasks: &VecDeque<usize>) -> Option<Vec<usize>> {
         let mut kinds: Vec<Vec<usize>> = Vec::new();
         for &task in tasks {
             match kinds.iter_mut().find(|kind| self.alike(kind[0], task)) {
@@ -35,8 +30,7 @@ impl Session {
         if kinds.len() < 2 || tasks.iter().any(|&task| self.looks_at_others(task)) {
             return None;
         }
-        let roles: BTreeSet<&String> =
-            tasks.iter().map(|&task| &self.tasks[task].role).collect();
+        let roles: BTreeSet<&String> = tasks.iter().map(|&task| &self.tasks[task].role).collect();
         let of_roles: i64 = roles.into_iter().map(|role| self.lacks_of_role(job, role)).sum();
         let lacks = self.min_member(job) - self.ready_tasks(job) - self.count_best_effort(job);
         let need = usize::try_from(lacks.max(of_roles)).unwrap_or(0);
