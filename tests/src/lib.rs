@@ -2,4 +2,5 @@
 
 pub mod conformance;
 pub mod faults;
+pub mod functions;
 pub mod rig;

@@ -1,0 +1,156 @@
+//! Calls of single functions of the real Volcano, recorded with arguments and result (`../shared/conformance/functions`),
+//! answered by the functions here that do the same. Names that nobody here answers stand in
+//! `tests/no-counterpart.txt`, each with the reason, so that nothing is left out silently.
+
+mod pod;
+mod resource;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// One recorded call.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Call {
+    /// Test of Volcano that made it.
+    #[serde(default)]
+    pub test: String,
+    /// Line of the test.
+    #[serde(default)]
+    pub line: u32,
+    /// Package, type and function.
+    #[serde(rename = "fn")]
+    pub function: String,
+    /// Arguments by name, `receiver` among them.
+    #[serde(default)]
+    pub args: Value,
+    /// Arguments that the call changed.
+    #[serde(default)]
+    pub args_after: Value,
+    /// What it returned: one value, or a list.
+    #[serde(default)]
+    pub result: Value,
+}
+
+/// What a function here makes of a call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// Its result; null for none.
+    pub result: Value,
+    /// The receiver afterwards; null when it does not change.
+    pub receiver: Value,
+}
+
+/// A function here that does what one of Volcano does.
+type Counterpart = fn(&Call) -> anyhow::Result<Answer>;
+
+/// All counterparts by Volcano's name.
+pub fn counterparts() -> BTreeMap<&'static str, Counterpart> {
+    [resource::COUNTERPARTS, pod::COUNTERPARTS].concat().into_iter().collect()
+}
+
+/// Recorded calls with the files that they are in; `None` when the recordings are not there.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn recorded() -> anyhow::Result<Option<Vec<(PathBuf, Call)>>> {
+    #[derive(Deserialize)]
+    struct File {
+        calls: Vec<Call>,
+    }
+    let Some(folder) = crate::conformance::shared_folder("conformance/functions") else {
+        return Ok(None);
+    };
+    let mut calls = Vec::new();
+    let mut folders = vec![folder.clone()];
+    while let Some(next) = folders.pop() {
+        for entry in next.read_dir()? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.parent() != Some(&folder) {
+                let text = std::fs::read_to_string(&path)?;
+                let file: File =
+                    serde_json::from_str(&text).with_context(|| path.display().to_string())?;
+                calls.extend(file.calls.into_iter().map(|call| (path.clone(), call)));
+            }
+        }
+    }
+    Ok(Some(calls))
+}
+
+/// Functions without a counterpart here, with the reasons: `name` or `prefix*`, then the reason.
+///
+/// # Errors
+/// When the list cannot be read or a line of it has no reason.
+pub fn without_counterpart() -> anyhow::Result<BTreeMap<String, String>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("no-counterpart.txt");
+    let text = std::fs::read_to_string(path)?;
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let (name, reason) = line.split_once("  ").context(format!("{line}: no reason"))?;
+            Ok((name.to_owned(), reason.trim().to_owned()))
+        })
+        .collect()
+}
+
+/// The entry of the list that a name falls under.
+pub fn entry_for<'l>(list: &'l BTreeMap<String, String>, name: &str) -> Option<&'l str> {
+    let covers =
+        |entry: &&String| entry.strip_suffix('*').is_some_and(|prefix| name.starts_with(prefix));
+    let exact = list.get_key_value(name).map(|(entry, _)| entry);
+    exact.or_else(|| list.keys().find(covers)).map(String::as_str)
+}
+
+/// What is wrong with the answer to a call, if something is.
+pub fn difference(call: &Call, answer: &anyhow::Result<Answer>) -> Option<String> {
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error) => return Some(format!("{error:#}")),
+    };
+    if !are_alike(&call.result, &answer.result) {
+        return Some(format!("returns {}, recorded {}", answer.result, call.result));
+    }
+    let after = call.args_after.get("receiver").unwrap_or(&Value::Null);
+    // What did not change is not recorded again.
+    let recorded = if after.is_null() { &call.args["receiver"] } else { after };
+    let changed = answer.receiver.is_null() || are_alike(recorded, &answer.receiver);
+    (!changed).then(|| format!("leaves {}, recorded {recorded}", answer.receiver))
+}
+
+/// Equal as numbers, whatever their form; absent, null and empty are the same, and names are sets: Go's maps have no order.
+fn are_alike(a: &Value, b: &Value) -> bool {
+    let is_nothing = |value: &Value| match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    };
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) if a.iter().chain(b).all(Value::is_string) => {
+            let sorted = |list: &[Value]| {
+                let mut names: Vec<String> = list.iter().map(ToString::to_string).collect();
+                names.sort();
+                names
+            };
+            sorted(a) == sorted(b)
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| are_alike(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            let names = || a.keys().chain(b.keys());
+            let field = |map: &serde_json::Map<String, Value>, name: &String| {
+                map.get(name).cloned().unwrap_or_default()
+            };
+            names().all(|name| are_alike(&field(a, name), &field(b, name)))
+        }
+        _ => a == b || is_nothing(a) && is_nothing(b),
+    }
+}
