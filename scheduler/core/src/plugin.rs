@@ -12,6 +12,7 @@ pub mod overcommit;
 pub mod predicates;
 pub mod priority;
 pub mod proportion;
+pub mod sla;
 
 use bitflags::bitflags;
 use smallvec::SmallVec;

@@ -26,6 +26,7 @@ pub const PLUGINS: &[(&str, MakePlugin)] = &[
     ("nodeorder", || Box::<plugin::nodeorder::NodeOrder>::default()),
     ("binpack", || Box::<plugin::binpack::Binpack>::default()),
     ("overcommit", || Box::<plugin::overcommit::Overcommit>::default()),
+    ("sla", || Box::<plugin::sla::Sla>::default()),
 ];
 
 /// Actions of Volcano that later work brings. A configuration may name them; they are skipped with a warning.

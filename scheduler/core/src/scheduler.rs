@@ -140,6 +140,7 @@ impl Core {
     pub fn session(&mut self, now_ms: i64) -> SessionReport {
         self.state.changed = false;
         self.sessions += 1;
+        self.state.now_ms = now_ms;
         self.state.see_absence(now_ms);
         for job in std::mem::take(&mut self.state.dirty_jobs) {
             self.state.refresh_job(job);

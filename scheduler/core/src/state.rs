@@ -61,6 +61,8 @@ pub struct State {
     pub release_epoch: u64,
     /// Moves when a queue, its jobs' requests or the cluster total changed.
     pub quota_epoch: u64,
+    /// Time of the latest session, in milliseconds since 1970.
+    pub now_ms: i64,
     /// Jobs whose derived values are stale.
     pub dirty_jobs: Vec<JobId>,
     /// Jobs that actions and status writing look at.

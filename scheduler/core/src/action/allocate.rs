@@ -89,8 +89,8 @@ fn serve(session: &mut Session<'_>, job: JobId) -> Served {
             session.commit(from, job);
             if more { Served::More } else { Served::Done }
         }
-        Outcome::Pipelined => {
-            session.refusals.insert(job, Refusal::Pipelined);
+        Outcome::Pipelined { refusal } => {
+            session.refusals.insert(job, refusal.unwrap_or(Refusal::Pipelined));
             Served::Done
         }
         Outcome::Refused { refusal, lasting } => {
@@ -145,7 +145,9 @@ fn chance(session: &mut Session<'_>, job: JobId) -> Chance {
     if row.bind_failures > 1 && session.now_ms < row.retry_at_ms {
         return Chance::None;
     }
-    if row.parked.is_some_and(|parked| parked.release_epoch == session.state.release_epoch) {
+    let is_parked =
+        row.parked.is_some_and(|parked| parked.release_epoch == session.state.release_epoch);
+    if is_parked && !session.pipeline.job_pipelined(session.state, job) {
         return Chance::Later;
     }
     if session.prepare(job) { Chance::Good } else { Chance::None }

@@ -18,8 +18,11 @@ pub enum Outcome {
         /// Further pods wait.
         more: bool,
     },
-    /// Ready only once room is freed; keep the promise.
-    Pipelined,
+    /// It keeps what it got until the session ends: the rest is being freed, or a plugin wants it to collect room (P63).
+    Pipelined {
+        /// Why it is not whole, when what it was promised does not make it so.
+        refusal: Option<Refusal>,
+    },
     /// Not possible.
     Refused {
         /// Why.
@@ -53,10 +56,13 @@ impl Session<'_> {
             return Outcome::Nothing;
         }
         let was_ready = self.pipeline.job_ready(self.state, job);
-        if !was_ready && self.lacks_members(job, sheet) {
+        // Who may keep whatever it gets tries in any case.
+        let collects = self.pipeline.job_pipelined(self.state, job);
+        let needs_all = !was_ready && !collects;
+        if needs_all && self.lacks_members(job, sheet) {
             return Outcome::Refused { refusal: Refusal::Members, lasting: true };
         }
-        if !was_ready && let Some(refusal) = self.foreseen(job, sheet) {
+        if needs_all && let Some(refusal) = self.foreseen(job, sheet) {
             return Outcome::Refused { refusal, lasting: true };
         }
         let lasting = self.order_is_irrelevant(sheet);
@@ -78,7 +84,8 @@ impl Session<'_> {
                 return if placed || more { Outcome::Ready { more } } else { Outcome::Nothing };
             }
             if self.pipeline.job_pipelined(self.state, job) {
-                return Outcome::Pipelined;
+                let promised = self.state.jobs[job as usize].is_pipelined();
+                return Outcome::Pipelined { refusal: refused.filter(|_| !promised) };
             }
             refusal = refusal.or(refused);
             self.rollback(from);

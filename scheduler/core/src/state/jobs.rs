@@ -46,6 +46,8 @@ pub struct Group {
     pub min_resources: Option<Vector>,
     /// `spec.priorityClassName`.
     pub priority_class: Arc<str>,
+    /// How long it may wait, in milliseconds, by its annotation: for plugin `sla`.
+    pub waiting_ms: Option<i64>,
     /// Status as last read or decided; see [`Group::set_status`].
     pub status: PodGroupStatus,
     /// The status says that the gang is scheduled and complains of nothing.
