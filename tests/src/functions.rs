@@ -6,34 +6,22 @@ mod pod;
 mod resource;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context;
 use serde::Deserialize;
 use serde_json::Value;
+use tephra::scenario::corpus::ExpectedFailures;
+use tephra::scenario::file::files_below;
+pub use tephra::scenario::schema::Call;
 
-/// One recorded call.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Call {
-    /// Test of Volcano that made it.
-    #[serde(default)]
-    pub test: String,
-    /// Line of the test.
-    #[serde(default)]
-    pub line: u32,
-    /// Package, type and function.
-    #[serde(rename = "fn")]
-    pub function: String,
-    /// Arguments by name, `receiver` among them.
-    #[serde(default)]
-    pub args: Value,
-    /// Arguments that the call changed.
-    #[serde(default)]
-    pub args_after: Value,
-    /// What it returned: one value, or a list.
-    #[serde(default)]
-    pub result: Value,
+/// One recorded call and where Volcano's tests make it.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// File of the recording, test and line.
+    pub place: String,
+    /// The call.
+    pub call: Call,
 }
 
 /// What a function here makes of a call.
@@ -53,58 +41,49 @@ pub fn counterparts() -> BTreeMap<&'static str, Counterpart> {
     [resource::COUNTERPARTS, pod::COUNTERPARTS].concat().into_iter().collect()
 }
 
-/// Recorded calls with the files that they are in; `None` when the recordings are not there.
+/// Recorded calls; `None` when the recordings are not there.
 ///
 /// # Errors
 /// When a file cannot be read.
-pub fn recorded() -> anyhow::Result<Option<Vec<(PathBuf, Call)>>> {
+pub fn recorded() -> anyhow::Result<Option<Vec<Recorded>>> {
     #[derive(Deserialize)]
     struct File {
-        calls: Vec<Call>,
+        calls: Vec<Value>,
     }
     let Some(folder) = crate::conformance::shared_folder("conformance/functions") else {
         return Ok(None);
     };
     let mut calls = Vec::new();
-    let mut folders = vec![folder.clone()];
-    while let Some(next) = folders.pop() {
-        for entry in next.read_dir()? {
-            let path = entry?.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.parent() != Some(&folder) {
-                let text = std::fs::read_to_string(&path)?;
-                let file: File =
-                    serde_json::from_str(&text).with_context(|| path.display().to_string())?;
-                calls.extend(file.calls.into_iter().map(|call| (path.clone(), call)));
+    // Beside the folders lies only a summary.
+    let files = files_below(&folder, &["json"])?;
+    for path in files.into_iter().filter(|path| path.parent() != Some(&folder)) {
+        let text = std::fs::read_to_string(&path)?;
+        let file: File = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
+        for mut call in file.calls {
+            let place = format!("{}, {}:{}", path.display(), call["test"], call["line"]);
+            if let Some(fields) = call.as_object_mut() {
+                fields.retain(|name, _| name != "test" && name != "line");
             }
+            let call = serde_json::from_value(call).with_context(|| place.clone())?;
+            calls.push(Recorded { place, call });
         }
     }
     Ok(Some(calls))
 }
 
-/// Functions without a counterpart here, with the reasons: `name` or `prefix*`, then the reason.
+/// Functions without a counterpart here, with the reasons: names, or prefixes with a star, in a list of the form of `not-yet.txt`.
 ///
 /// # Errors
-/// When the list cannot be read or a line of it has no reason.
-pub fn without_counterpart() -> anyhow::Result<BTreeMap<String, String>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("no-counterpart.txt");
-    let text = std::fs::read_to_string(path)?;
-    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines
-        .map(|line| {
-            let (name, reason) = line.split_once("  ").context(format!("{line}: no reason"))?;
-            Ok((name.to_owned(), reason.trim().to_owned()))
-        })
-        .collect()
+/// When the list cannot be read, or a line of it has no reason.
+pub fn without_counterpart() -> anyhow::Result<ExpectedFailures> {
+    ExpectedFailures::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("no-counterpart.txt"))
 }
 
 /// The entry of the list that a name falls under.
-pub fn entry_for<'l>(list: &'l BTreeMap<String, String>, name: &str) -> Option<&'l str> {
+pub fn entry_for<'l>(list: &'l ExpectedFailures, name: &str) -> Option<&'l str> {
     let covers =
-        |entry: &&String| entry.strip_suffix('*').is_some_and(|prefix| name.starts_with(prefix));
-    let exact = list.get_key_value(name).map(|(entry, _)| entry);
-    exact.or_else(|| list.keys().find(covers)).map(String::as_str)
+        |entry: &&str| entry.strip_suffix('*').is_some_and(|prefix| name.starts_with(prefix));
+    list.names().find(|entry| *entry == name).or_else(|| list.names().find(covers))
 }
 
 /// What is wrong with the answer to a call, if something is.

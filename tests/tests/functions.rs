@@ -14,7 +14,7 @@ fn every_recorded_call_is_answered_as_volcano_did_or_its_function_is_listed() {
     let counterparts = functions::counterparts();
     let (mut wrong, mut answered) = (Vec::new(), BTreeMap::<&str, u32>::new());
     let (mut unknown, mut used) = (BTreeSet::new(), BTreeSet::new());
-    for (path, call) in &calls {
+    for functions::Recorded { place, call } in &calls {
         let listed = functions::entry_for(&list, &call.function);
         used.extend(listed);
         let Some((name, counterpart)) = counterparts.get_key_value(call.function.as_str()) else {
@@ -26,15 +26,14 @@ fn every_recorded_call_is_answered_as_volcano_did_or_its_function_is_listed() {
         assert!(listed.is_none(), "{name} is listed although it has a counterpart");
         *answered.entry(name).or_default() += 1;
         if let Some(difference) = functions::difference(call, &counterpart(call)) {
-            let place = path.file_name().unwrap_or_default().to_string_lossy();
-            wrong.push(format!("{name} ({place}, {}:{}): {difference}", call.test, call.line));
+            wrong.push(format!("{name} ({place}): {difference}"));
         }
     }
     let count: u32 = answered.values().sum();
     println!("{count} of {} calls, {} functions", calls.len(), answered.len());
     assert!(wrong.is_empty(), "{} differ\n{}", wrong.len(), wrong.join("\n"));
     assert!(unknown.is_empty(), "neither answered nor listed: {unknown:?}");
-    let unused: Vec<&String> = list.keys().filter(|name| !used.contains(name.as_str())).collect();
+    let unused: Vec<&str> = list.names().filter(|name| !used.contains(name)).collect();
     assert!(unused.is_empty(), "listed, but never called: {unused:?}");
     let silent: Vec<_> = counterparts.keys().filter(|name| !answered.contains_key(*name)).collect();
     assert!(silent.is_empty(), "counterparts that no recording calls: {silent:?}");

@@ -74,16 +74,25 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>, ReadError> {
     if !metadata.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let mut files = Vec::new();
-    collect(path, &mut files)?;
-    files.sort();
+    let files = files_below(path, &["yaml", "yml"])?;
     if files.is_empty() {
         return Err(ReadError::EmptyFolder { path: path.to_owned() });
     }
     Ok(files)
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), ReadError> {
+/// Files in a folder and all folders below it whose names have one of these endings, in order.
+///
+/// # Errors
+/// When a folder cannot be read.
+pub fn files_below(folder: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, ReadError> {
+    let mut files = Vec::new();
+    collect(folder, endings, &mut files)?;
+    files.sort();
+    Ok(files)
+}
+
+fn collect(folder: &Path, endings: &[&str], files: &mut Vec<PathBuf>) -> Result<(), ReadError> {
     let error = |source| ReadError::Io { path: folder.to_owned(), source };
     for entry in std::fs::read_dir(folder).map_err(error)? {
         let entry = entry.map_err(error)?;
@@ -91,8 +100,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), ReadError> {
         let kind = entry.file_type().map_err(error)?;
         let path = entry.path();
         if kind.is_dir() {
-            collect(&path, files)?;
-        } else if path.extension().is_some_and(|ext| ext == "yaml" || ext == "yml") {
+            collect(&path, endings, files)?;
+        } else if path.extension().is_some_and(|ext| endings.iter().any(|ending| ext == *ending)) {
             files.push(path);
         }
     }

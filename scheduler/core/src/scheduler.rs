@@ -141,7 +141,7 @@ impl Core {
         self.state.changed = false;
         self.sessions += 1;
         self.state.now_ms = now_ms;
-        self.state.see_absence(now_ms);
+        self.state.see_absence();
         for job in std::mem::take(&mut self.state.dirty_jobs) {
             self.state.refresh_job(job);
         }
@@ -150,7 +150,6 @@ impl Core {
             state: &mut self.state,
             pipeline: &mut self.pipeline,
             backend: self.backend,
-            now_ms,
             id: format!("{now_ms:x}-{:x}", self.sessions),
             journal: Journal::default(),
             kept: Vec::new(),

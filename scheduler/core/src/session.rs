@@ -75,8 +75,6 @@ pub struct Session<'s> {
     pub pipeline: &'s mut Pipeline,
     /// Instruction set of the kernel.
     pub backend: Backend,
-    /// Time of the session.
-    pub now_ms: i64,
     /// Name of the session, for `transitionID`.
     pub id: String,
     /// Tentative placements.

@@ -11,6 +11,7 @@ pub mod resource;
 pub mod status;
 pub mod tasks;
 pub mod volumes;
+pub mod waiting;
 pub mod warm;
 
 use std::sync::Arc;
@@ -370,7 +371,8 @@ impl State {
 
     /// Notes which admitted gangs have no pods. Admission is a promise to those who create pods soon: after
     /// [`ABSENCE_MS`] it no longer keeps room from others, until the pods come.
-    pub fn see_absence(&mut self, now_ms: i64) {
+    pub fn see_absence(&mut self) {
+        let now_ms = self.now_ms;
         let mut changed: SmallVec<[JobId; 8]> = SmallVec::new();
         for &job in &self.active_jobs {
             let row = &mut self.jobs[job as usize];

@@ -142,7 +142,7 @@ fn chance(session: &mut Session<'_>, job: JobId) -> Chance {
     }
     session.settle_best_effort(job);
     let row = &session.state.jobs[job as usize];
-    if row.bind_failures > 1 && session.now_ms < row.retry_at_ms {
+    if row.bind_failures > 1 && session.state.now_ms < row.retry_at_ms {
         return Chance::None;
     }
     let is_parked =

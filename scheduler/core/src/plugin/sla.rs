@@ -9,14 +9,12 @@
 //! reject (P62): there it admits a gang past `overcommit` and `proportion`, and lets it hold whatever room it finds until
 //! the session ends, so that younger gangs cannot take it away for ever (P63).
 
-use jiff::SignedDuration;
 use tephra_api::conf::Arguments;
-use tephra_api::keys;
 
 use super::{Admission, Hooks, OrderKey, Plugin, Vote};
-use crate::event::Labels;
 use crate::state::State;
 use crate::state::jobs::JobId;
+use crate::state::waiting::positive_ms;
 
 const WAITING_TIME: &str = "sla-waiting-time";
 
@@ -69,44 +67,5 @@ impl Plugin for Sla {
 
     fn job_pipelined(&self, state: &State, job: JobId) -> Vote {
         self.vote(state, job)
-    }
-}
-
-/// The waiting time that annotations of a PodGroup name, in milliseconds (core 2.5).
-pub fn annotated(annotations: &Labels) -> Option<i64> {
-    [keys::SLA_WAITING_TIME, keys::SLA_WAITING_TIME_LEGACY].into_iter().find_map(|key| {
-        let (_, text) = annotations.iter().find(|(name, _)| name == key)?;
-        positive_ms(text)
-    })
-}
-
-fn positive_ms(text: &str) -> Option<i64> {
-    let duration: SignedDuration = text.parse().ok()?;
-    i64::try_from(duration.as_millis()).ok().filter(|&ms| ms > 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn annotations(list: &[(&str, &str)]) -> Labels {
-        list.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect()
-    }
-
-    #[test]
-    fn the_newer_annotation_wins_and_what_is_no_positive_duration_is_absent() {
-        let (new, old) = (keys::SLA_WAITING_TIME, keys::SLA_WAITING_TIME_LEGACY);
-        let cases = [
-            (annotations(&[(new, "1h30m")]), Some(5_400_000)),
-            (annotations(&[(old, "2m"), (new, "300ms")]), Some(300)),
-            (annotations(&[(old, "1.5s")]), Some(1_500)),
-            (annotations(&[(new, "soon"), (old, "1s")]), Some(1_000)),
-            (annotations(&[(new, "0s")]), None),
-            (annotations(&[(new, "-3m")]), None),
-            (annotations(&[(new, "90")]), None),
-        ];
-        for (list, waiting_ms) in cases {
-            assert_eq!(annotated(&list), waiting_ms, "{list:?}");
-        }
     }
 }

@@ -23,7 +23,7 @@ impl Session<'_> {
             let is_broken = self.is_broken(job);
             let row = &mut self.state.jobs[job as usize];
             if is_broken {
-                row.broken_since_ms.get_or_insert(self.now_ms);
+                row.broken_since_ms.get_or_insert(self.state.now_ms);
                 if self.keeps_places(job) {
                     broken.push(job);
                 }
@@ -44,7 +44,7 @@ impl Session<'_> {
     /// True while others must not take what the gang needs.
     pub fn keeps_places(&self, job: JobId) -> bool {
         let since = self.state.jobs[job as usize].broken_since_ms;
-        since.is_some_and(|since| self.now_ms - since < PATIENCE_MS)
+        since.is_some_and(|since| self.state.now_ms - since < PATIENCE_MS)
     }
 
     /// Takes what a broken gang that could not be mended needs out of reach of the others until the session ends.

@@ -137,7 +137,7 @@ impl Session<'_> {
             kind: kind.to_owned(),
             status: true,
             transition_id: self.id.clone(),
-            since_ms: self.now_ms,
+            since_ms: self.state.now_ms,
             reason: reason.to_owned(),
             message,
         }
@@ -358,7 +358,7 @@ impl Session<'_> {
             }
             if fresh {
                 let pause_ms = 1000_i64 << failures.saturating_sub(2).min(6);
-                self.state.jobs[job as usize].retry_at_ms = self.now_ms + pause_ms;
+                self.state.jobs[job as usize].retry_at_ms = self.state.now_ms + pause_ms;
             }
         }
     }

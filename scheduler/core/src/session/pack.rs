@@ -113,12 +113,11 @@ impl Session<'_> {
             }
         });
         let row = &self.state.jobs[job as usize];
-        let lacks = row.min_member().saturating_sub(row.counts.ready() + row.best_effort);
         let of_roles: Vec<u32> = roles.iter().map(|&role| row.lacks_of_role(role)).collect();
         let problem = Problem {
             kinds: kinds.collect(),
             free: nodes.iter().map(free_of).collect(),
-            need: lacks.max(of_roles.iter().sum()),
+            need: row.lacks().max(of_roles.iter().sum()),
             roles: of_roles,
         };
         Some((problem, nodes))

@@ -57,8 +57,7 @@ impl Session<'_> {
         }
         let was_ready = self.pipeline.job_ready(self.state, job);
         // Who may keep whatever it gets tries in any case.
-        let collects = self.pipeline.job_pipelined(self.state, job);
-        let needs_all = !was_ready && !collects;
+        let needs_all = !was_ready && !self.pipeline.job_pipelined(self.state, job);
         if needs_all && self.lacks_members(job, sheet) {
             return Outcome::Refused { refusal: Refusal::Members, lasting: true };
         }
@@ -103,7 +102,7 @@ impl Session<'_> {
     fn lacks_members(&self, job: JobId, sheet: &Worksheet) -> bool {
         let row = &self.state.jobs[job as usize];
         let waiting = (sheet.tasks.len() - sheet.next) as u32;
-        self.pipeline.gang && row.counts.ready() + row.best_effort + waiting < row.min_member()
+        self.pipeline.gang && waiting < row.lacks()
     }
 
     /// Pods of one class that look at no other pods: how many of them fit does not depend on what went where, so
@@ -204,8 +203,7 @@ impl Session<'_> {
     /// class had the cluster for itself too few copies would fit. Exact for a gang of one class.
     fn foreseen(&mut self, job: JobId, sheet: &Worksheet) -> Option<Refusal> {
         let row = &self.state.jobs[job as usize];
-        let need = u64::from(row.min_member())
-            .saturating_sub(u64::from(row.counts.ready() + row.best_effort));
+        let need = u64::from(row.lacks());
         let queue = row.queue;
         let (mut by_queue, mut by_room) = (0_u64, 0_u64);
         let (mut blocked, mut short) = (None, None);

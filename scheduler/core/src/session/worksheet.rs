@@ -149,20 +149,28 @@ impl Session<'_> {
 
     /// Number of nodes that would take a copy of a class now, whatever pods it wants near or far.
     fn choices(&mut self, class: ClassId) -> i64 {
-        self.takers(class, usize::MAX).map_or(0, |takers| takers.len() as i64)
+        self.with_takers(class, |takers| takers.count() as i64)
     }
 
     /// Nodes that would take a copy of a class now, in order; `None` if they are more than `most`.
     pub(super) fn takers(&mut self, class: ClassId, most: usize) -> Option<Vec<NodeId>> {
-        let Some(index) = self.take_index(class) else { return Some(Vec::new()) };
-        let key = &self.state.classes.keys[index.key as usize];
-        let takers = index.takers(&self.state.nodes, key, self.backend);
-        let takers: Vec<NodeId> = takers.take(most.saturating_add(1)).collect();
-        self.return_index(class, Some(index));
+        let takers: Vec<NodeId> = self.with_takers(class, |takers| takers.take(most + 1).collect());
         (takers.len() <= most).then_some(takers)
     }
 
-    /// Dominant part of the cluster that one copy takes, in millionths.
+    fn with_takers<T: Default>(
+        &mut self,
+        class: ClassId,
+        read: impl FnOnce(&mut dyn Iterator<Item = NodeId>) -> T,
+    ) -> T {
+        let Some(index) = self.take_index(class) else { return T::default() };
+        let key = &self.state.classes.keys[index.key as usize];
+        let result = read(&mut index.takers(&self.state.nodes, key, self.backend));
+        self.return_index(class, Some(index));
+        result
+    }
+
+    /// Dominant part of the cluster that one copy takes, in billionths.
     pub(super) fn weight(&self, class: ClassId) -> i64 {
         let request = &self.state.classes.list[class as usize].request;
         request

@@ -177,6 +177,11 @@ impl Job {
         !self.role_minimums_apply() || self.roles.iter().all(|role| count(role) >= role.min)
     }
 
+    /// How many members are missing at its minimum.
+    pub fn lacks(&self) -> u32 {
+        self.min_member().saturating_sub(self.counts.ready() + self.best_effort)
+    }
+
     /// How many of a role are missing at its minimum.
     pub fn lacks_of_role(&self, role: u32) -> u32 {
         if !self.role_minimums_apply() {

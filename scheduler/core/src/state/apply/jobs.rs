@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use crate::event::{ObjectKey, PodGroupObject};
-use crate::plugin::sla;
 use crate::state::jobs::{Group, Job, JobId};
 use crate::state::tasks::{NO_JOB, TaskId};
-use crate::state::{State, add, subtract};
+use crate::state::{State, add, subtract, waiting};
 
 impl State {
     /// Row of a job, made when missing.
@@ -115,7 +114,7 @@ impl State {
             min_task_total: roles.iter().map(|&(_, min)| u64::from(min)).sum(),
             min_resources,
             priority_class,
-            waiting_ms: sla::annotated(&object.annotations),
+            waiting_ms: waiting::annotated(&object.annotations),
             ..Group::default()
         };
         group.set_status(object.status);

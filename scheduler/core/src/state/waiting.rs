@@ -1,0 +1,46 @@
+//! How long a gang may wait before it must go first, as its PodGroup says.
+
+use jiff::SignedDuration;
+use tephra_api::keys;
+
+use crate::event::Labels;
+
+/// The waiting time that annotations of a PodGroup name, in milliseconds (core 2.5).
+pub fn annotated(annotations: &Labels) -> Option<i64> {
+    [keys::SLA_WAITING_TIME, keys::SLA_WAITING_TIME_LEGACY].into_iter().find_map(|key| {
+        let (_, text) = annotations.iter().find(|(name, _)| name == key)?;
+        positive_ms(text)
+    })
+}
+
+/// A positive Go duration in milliseconds.
+pub fn positive_ms(text: &str) -> Option<i64> {
+    let duration: SignedDuration = text.parse().ok()?;
+    i64::try_from(duration.as_millis()).ok().filter(|&ms| ms > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn annotations(list: &[(&str, &str)]) -> Labels {
+        list.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn the_newer_annotation_wins_and_what_is_no_positive_duration_is_absent() {
+        let (new, old) = (keys::SLA_WAITING_TIME, keys::SLA_WAITING_TIME_LEGACY);
+        let cases = [
+            (annotations(&[(new, "1h30m")]), Some(5_400_000)),
+            (annotations(&[(old, "2m"), (new, "300ms")]), Some(300)),
+            (annotations(&[(old, "1.5s")]), Some(1_500)),
+            (annotations(&[(new, "soon"), (old, "1s")]), Some(1_000)),
+            (annotations(&[(new, "0s")]), None),
+            (annotations(&[(new, "-3m")]), None),
+            (annotations(&[(new, "90")]), None),
+        ];
+        for (list, waiting_ms) in cases {
+            assert_eq!(annotated(&list), waiting_ms, "{list:?}");
+        }
+    }
+}
