@@ -148,10 +148,12 @@ async fn each_broken_promise_is_named_and_makes_the_exit_code_1() {
         Vandal::of(&demo).await.break_promise(invariant).await;
         let (code, figures) = demo.finish();
         let violations = figures["audit"]["violations"].as_array().expect("a list");
-        let named: Vec<&str> = violations
+        let mut named: Vec<&str> = violations
             .iter()
             .map(|it| it.as_str().and_then(|it| it.split(' ').next()).unwrap_or(""))
             .collect();
+        // Gangs that were decided before the scheduler heard of the overfull node go to it too.
+        named.dedup();
         assert_eq!((code, named), (Some(1), vec![invariant]), "{figures:#}");
     }
     let (code, figures) = Demo::start(1).finish();
