@@ -206,7 +206,8 @@ impl World {
                         now_ms,
                     );
                     if let Some(node) = &nominated {
-                        section(object, "status")["nominatedNodeName"] = json!(&**node);
+                        section(object, "status")["nominatedNodeName"] =
+                            if node.is_empty() { Value::Null } else { json!(&**node) };
                     }
                 });
             }

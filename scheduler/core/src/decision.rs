@@ -81,7 +81,7 @@ pub enum Decision {
         reason: &'static str,
         /// Text for a user; the pods of one gang share it.
         message: Arc<str>,
-        /// `status.nominatedNodeName` to set.
+        /// `status.nominatedNodeName` to set; the empty name removes it.
         nominated: Option<Arc<str>>,
     },
     /// Record an event.

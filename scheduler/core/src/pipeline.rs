@@ -6,7 +6,7 @@ use tephra_api::conf::{Flag, SchedulerConf};
 use crate::action::Action;
 use crate::index::score::ScoreConfig;
 use crate::matching::static_filter::PredicateSwitches;
-use crate::plugin::{Admission, Delta, Hooks, Invalid, OrderKey, Plugin, Vote};
+use crate::plugin::{Admission, Delta, Evictor, Hooks, Invalid, OrderKey, Plugin, Vote};
 use crate::registry;
 use crate::state::State;
 use crate::state::classes::ClassId;
@@ -173,6 +173,65 @@ impl Pipeline {
         self.with(Hooks::OVERUSED).any(|slot| slot.plugin.overused(state, queue))
     }
 
+    /// Key that orders queues as victims of another one; `None` when no plugin has a say (then the queue order,
+    /// reversed, decides).
+    pub fn victim_queue_order(
+        &self,
+        state: &State,
+        preemptor: QueueId,
+        victim: QueueId,
+    ) -> Option<OrderKey> {
+        let mut key = OrderKey::default();
+        let mut asked = false;
+        for slot in self.with(Hooks::VICTIM_QUEUE_ORDER) {
+            asked = true;
+            slot.plugin.victim_queue_order(state, preemptor, victim, &mut key);
+        }
+        asked.then_some(key)
+    }
+
+    /// The candidates that may be victims, in their order (Volcano 3.7): the first tier with an answer decides, and
+    /// whatever decides, nobody goes whom a shield protects.
+    pub fn victims(&self, state: &State, evictor: &Evictor, candidates: &[TaskId]) -> Vec<TaskId> {
+        let hook = evictor.why.hook();
+        let answer = |slot: &Slot| {
+            let mut list = candidates.to_vec();
+            let vote = slot.plugin.victims(state, evictor, &mut list);
+            (vote != Vote::Abstain).then_some(list)
+        };
+        let mut victims = by_tiers(self.with(hook).map(|slot| (slot.tier, answer(slot))));
+        for slot in self.with(hook | Hooks::SHIELD) {
+            if victims.is_empty() {
+                break;
+            }
+            if let Some(list) = answer(slot) {
+                victims.retain(|task| list.contains(task));
+            }
+        }
+        victims
+    }
+
+    /// The queue may take room from others for a pod of this class.
+    pub fn preemptive(&self, state: &State, queue: QueueId, class: ClassId) -> bool {
+        self.with(Hooks::PREEMPTIVE).all(|slot| slot.plugin.preemptive(state, queue, class))
+    }
+
+    /// Running tasks that plugins want evicted: all of the first tier that wants any.
+    pub fn victim_tasks(&self, state: &State, running: &[TaskId]) -> Vec<TaskId> {
+        let mut wanted: Vec<TaskId> = Vec::new();
+        let mut tier = None;
+        for slot in self.with(Hooks::VICTIM_TASKS) {
+            if !wanted.is_empty() && tier != Some(slot.tier) {
+                break;
+            }
+            tier = Some(slot.tier);
+            let list = slot.plugin.victim_tasks(state, running);
+            wanted
+                .extend(list.into_iter().filter(|task| !wanted.contains(task)).collect::<Vec<_>>());
+        }
+        wanted
+    }
+
     /// Copies that every plugin allows.
     pub fn allocatable(&self, state: &State, queue: QueueId, class: ClassId, count: u32) -> u32 {
         self.with(Hooks::ALLOCATABLE)
@@ -243,6 +302,31 @@ impl Pipeline {
     }
 }
 
+/// Combines answers about victims over tiers. An empty answer ends its tier, but the next tier still decides (B6); an
+/// intersection that becomes empty starts anew with the next answer of the tier (B7).
+fn by_tiers(answers: impl Iterator<Item = (usize, Option<Vec<TaskId>>)>) -> Vec<TaskId> {
+    let mut victims: Vec<TaskId> = Vec::new();
+    let (mut current, mut ended) = (None, false);
+    for (tier, answer) in answers {
+        if current != Some(tier) {
+            if !victims.is_empty() {
+                break;
+            }
+            (current, ended) = (Some(tier), false);
+        }
+        let Some(list) = answer.filter(|_| !ended) else { continue };
+        if list.is_empty() {
+            victims.clear();
+            ended = true;
+        } else if victims.is_empty() {
+            victims = list;
+        } else {
+            victims.retain(|task| list.contains(task));
+        }
+    }
+    victims
+}
+
 fn vote(votes: impl Iterator<Item = (usize, Vote)>) -> bool {
     let mut permitted_in = None;
     for (tier, vote) in votes {
@@ -268,6 +352,22 @@ mod tests {
         assert!(!vote([(0, Vote::Permit), (0, Vote::Reject)].into_iter()));
         assert!(vote([(0, Vote::Permit), (1, Vote::Reject)].into_iter()));
         assert!(!vote([(0, Vote::Abstain), (1, Vote::Reject)].into_iter()));
+    }
+
+    #[test]
+    fn an_empty_answer_leaves_the_choice_to_the_next_tier_and_an_empty_intersection_starts_anew() {
+        let combine = |answers: &[(usize, Option<&[TaskId]>)]| {
+            by_tiers(answers.iter().map(|&(tier, list)| (tier, list.map(<[TaskId]>::to_vec))))
+        };
+        let (one, two, both): (&[TaskId], &[TaskId], &[TaskId]) = (&[1], &[2], &[2, 1]);
+        assert_eq!(combine(&[]), []);
+        assert_eq!(combine(&[(0, Some(both)), (0, Some(one)), (1, Some(two))]), [1]);
+        assert_eq!(
+            combine(&[(0, Some(both)), (0, Some(&[])), (0, Some(one)), (1, Some(two))]),
+            [2]
+        );
+        assert_eq!(combine(&[(0, Some(one)), (0, Some(two)), (0, Some(both))]), [2, 1]);
+        assert_eq!(combine(&[(0, None), (1, Some(both))]), [2, 1]);
     }
 
     #[test]

@@ -90,6 +90,8 @@ bitflags! {
         const ACCOUNT = 1 << 28;
         /// Figures of its own that must be derived when a session opens.
         const OPEN = 1 << 29;
+        /// Its answer about victims binds whatever tier decides (I5 stands above the tier rules, DESIGN.md 5).
+        const SHIELD = 1 << 30;
     }
 }
 
@@ -181,7 +183,39 @@ pub enum EvictFor {
     GangReclaim,
 }
 
-/// A placement or its undoing.
+impl EvictFor {
+    /// The extension point whose answers decide.
+    pub fn hook(self) -> Hooks {
+        match self {
+            Self::Preempt => Hooks::PREEMPTABLE,
+            Self::Reclaim => Hooks::RECLAIMABLE,
+            Self::GangPreempt | Self::GangReclaim => Hooks::UNIFIED_EVICTABLE,
+        }
+    }
+
+    /// The reason in conditions and events (5.6).
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Preempt => "preempt",
+            Self::Reclaim => "reclaim",
+            Self::GangPreempt => "gangpreempt",
+            Self::GangReclaim => "gangreclaim",
+        }
+    }
+}
+
+/// For whom victims are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Evictor {
+    /// Which action asks.
+    pub why: EvictFor,
+    /// The job that needs room.
+    pub job: JobId,
+    /// The pod that needs room; for the gang actions the first waiting pod of the job.
+    pub task: TaskId,
+}
+
+/// A placement, an eviction, or the undoing of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delta {
     /// Class of the tasks.
@@ -190,7 +224,7 @@ pub struct Delta {
     pub job: JobId,
     /// Its queue.
     pub queue: QueueId,
-    /// Number of tasks, negative when undone.
+    /// Number of tasks: negative when evicted or when a placement is undone.
     pub count: i64,
 }
 
@@ -212,7 +246,7 @@ pub trait Plugin: Send + std::fmt::Debug {
     /// Derives figures of its own when a session opens.
     fn open(&mut self, state: &State) {}
 
-    /// Follows a placement.
+    /// Follows placements and evictions.
     fn account(&mut self, state: &State, delta: &Delta) {}
 
     /// Part of the key that orders jobs.
@@ -220,6 +254,16 @@ pub trait Plugin: Send + std::fmt::Debug {
 
     /// Part of the key that orders queues.
     fn queue_order(&self, state: &State, queue: QueueId, key: &mut OrderKey) {}
+
+    /// Part of the key that orders queues as victims of a queue that needs room: the smaller key gives first.
+    fn victim_queue_order(
+        &self,
+        state: &State,
+        preemptor: QueueId,
+        victim: QueueId,
+        key: &mut OrderKey,
+    ) {
+    }
 
     /// Part of the key that orders tasks of a job.
     fn task_order(&self, state: &State, task: TaskId, key: &mut OrderKey) {}
@@ -249,15 +293,14 @@ pub trait Plugin: Send + std::fmt::Debug {
         true
     }
 
-    /// Keeps the tasks that may be victims; `Abstain` when it does not care.
-    fn victims(
-        &self,
-        state: &State,
-        why: EvictFor,
-        preemptor: TaskId,
-        keep: &mut Vec<TaskId>,
-    ) -> Vote {
+    /// Keeps the tasks that may be victims, in their order; `Abstain` when it does not care.
+    fn victims(&self, state: &State, evictor: &Evictor, keep: &mut Vec<TaskId>) -> Vote {
         Vote::Abstain
+    }
+
+    /// Running tasks that it wants evicted, whoever waits (action shuffle).
+    fn victim_tasks(&self, state: &State, running: &[TaskId]) -> Vec<TaskId> {
+        Vec::new()
     }
 
     /// May the job be scheduled at all?

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tephra_api::conf::SchedulerConf;
 
 use crate::decision::{Decision, PodRef};
@@ -12,7 +12,7 @@ use crate::index::kernel::Backend;
 use crate::pipeline::Pipeline;
 use crate::probe::Probe;
 use crate::session::Session;
-use crate::session::statement::Journal;
+use crate::session::statement::{Journal, Op};
 use crate::state::State;
 use crate::state::status::Status;
 use crate::state::warm::AHEAD;
@@ -39,6 +39,8 @@ pub struct SessionReport {
     pub decisions: Vec<Decision>,
     /// Pods placed and committed.
     pub bound: u32,
+    /// Pods whose eviction was decided.
+    pub evicted: u32,
     /// Gangs that were tried and could not be placed.
     pub refused: u32,
     /// True when something is still waiting that a later session might place without any new event
@@ -160,24 +162,31 @@ impl Core {
             trial_reasons: FxHashMap::default(),
             worksheets: FxHashMap::default(),
             bound: 0,
+            evicted: 0,
             refused: 0,
             event_per_pod: self.options.event_per_pod,
             touched: Vec::new(),
+            reserved: Vec::new(),
+            denominated: FxHashSet::default(),
         };
         session.run();
         self.placements = session
             .journal
             .open()
             .iter()
-            .map(|op| Placement {
-                pod: session.state.tasks[op.task].pod.clone(),
-                node: session.state.nodes.identity[op.node as usize].name.clone(),
-                pipelined: op.pipelined,
+            .filter_map(|&op| match op {
+                Op::Place { task, node, pipelined } => Some(Placement {
+                    pod: session.state.tasks[task].pod.clone(),
+                    node: session.state.nodes.identity[node as usize].name.clone(),
+                    pipelined,
+                }),
+                Op::Evict { .. } => None,
             })
             .collect();
         session.close();
         let report = SessionReport {
             bound: session.bound,
+            evicted: session.evicted,
             refused: session.refused,
             again: !session.touched.is_empty(),
             decisions: session.decisions,

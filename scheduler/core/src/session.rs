@@ -5,6 +5,7 @@
 pub mod broken;
 mod choose;
 pub mod close;
+mod nominate;
 pub mod order;
 mod pack;
 mod packing;
@@ -14,7 +15,7 @@ pub mod reasons;
 pub mod statement;
 pub mod worksheet;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::decision::{Decision, Notice};
 use crate::index::kernel::Backend;
@@ -95,18 +96,25 @@ pub struct Session<'s> {
     pub worksheets: FxHashMap<JobId, worksheet::Worksheet>,
     /// Pods committed.
     pub bound: u32,
+    /// Pods evicted.
+    pub evicted: u32,
     /// Gangs tried and not placed.
     pub refused: u32,
     /// Tell `Scheduled` once per pod.
     pub event_per_pod: bool,
     /// Jobs that got pods committed or were admitted.
     pub touched: Vec<JobId>,
+    /// Jobs whose nominated places are kept for them.
+    pub reserved: Vec<JobId>,
+    /// Waiting pods whose nomination ended, which is still to be told.
+    pub denominated: FxHashSet<TaskId>,
 }
 
 impl Session<'_> {
     /// Runs the actions of the configuration in order.
     pub fn run(&mut self) {
         self.tell_bind_errors();
+        self.reserve_nominated();
         let mut actions = std::mem::take(&mut self.pipeline.actions);
         for action in &mut actions {
             action.run(self);

@@ -70,8 +70,8 @@ pub struct State {
     pub active_jobs: Vec<JobId>,
     /// Queues whose status may have to be written.
     pub dirty_queues: Vec<QueueId>,
-    /// Waiting pods that name a node in `status.nominatedNodeName`.
-    pub nominated: FxHashMap<TaskId, Arc<str>>,
+    /// Waiting pods that were promised a node, here or in their `status.nominatedNodeName`.
+    pub nominated: FxHashMap<TaskId, Nomination>,
     /// Something changed since the last session.
     pub changed: bool,
     /// Queue of PodGroups that name none.
@@ -85,6 +85,15 @@ pub struct State {
     label_sets: FxHashMap<Arc<crate::event::Labels>, ()>,
     texts: FxHashSet<Arc<str>>,
     foreign: FxHashMap<Arc<str>, JobId>,
+}
+
+/// A node promised to a waiting pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nomination {
+    /// Name of the node.
+    pub node: Arc<str>,
+    /// Decided by this process: an event from before the write that tells it does not end it.
+    pub ours: bool,
 }
 
 /// How long an admitted gang without pods keeps its claim.
@@ -164,6 +173,18 @@ impl State {
     /// Takes back what [`State::place`] did.
     pub fn unplace(&mut self, task: TaskId) {
         self.set_status(task, Status::Pending, NO_NODE);
+    }
+
+    /// Marks a task as leaving its node.
+    pub fn evict(&mut self, task: TaskId) {
+        let node = self.tasks[task].node;
+        self.set_status(task, Status::Releasing, node);
+    }
+
+    /// Takes back what [`State::evict`] did.
+    pub fn spare(&mut self, task: TaskId, was: Status) {
+        let node = self.tasks[task].node;
+        self.set_status(task, was, node);
     }
 
     /// Says whether a waiting best-effort pod could start anywhere.

@@ -83,7 +83,7 @@ fn pod_status(reason: &str, message: &str, nominated: Option<&str>, since: Optio
     }
     let mut status = json!({"conditions": [condition]});
     if let Some(node) = nominated {
-        status["nominatedNodeName"] = node.into();
+        status["nominatedNodeName"] = if node.is_empty() { Value::Null } else { node.into() };
     }
     status
 }

@@ -27,6 +27,21 @@ impl Action for Allocate {
             }
             session.keep_places(job);
         }
+        for job in std::mem::take(&mut session.reserved) {
+            if !served.insert(job) {
+                continue;
+            }
+            session.take_back_reserved(job);
+            let outcome = match chance(session, job) {
+                Chance::Good => serve(session, job),
+                _ => Served::Refused,
+            };
+            match outcome {
+                Served::More => again.push(job),
+                Served::Done => {}
+                Served::Refused => session.give_up_nominations(job),
+            }
+        }
         let mut heaps = Heaps::default();
         for job in again {
             heaps.push_job(session, job);

@@ -1,6 +1,6 @@
 //! Plugin `conformance`: system pods are nobody's victims. No arguments.
 
-use super::{EvictFor, Hooks, Plugin, Vote};
+use super::{Evictor, Hooks, Plugin, Vote};
 use crate::state::State;
 use crate::state::tasks::TaskId;
 
@@ -10,11 +10,11 @@ pub struct Conformance;
 
 impl Plugin for Conformance {
     fn hooks(&self) -> Hooks {
-        Hooks::PREEMPTABLE | Hooks::RECLAIMABLE | Hooks::UNIFIED_EVICTABLE
+        Hooks::SHIELD | Hooks::PREEMPTABLE | Hooks::RECLAIMABLE | Hooks::UNIFIED_EVICTABLE
     }
 
     /// Drops pods of the two system priority classes and of namespace `kube-system`.
-    fn victims(&self, state: &State, _: EvictFor, _: TaskId, keep: &mut Vec<TaskId>) -> Vote {
+    fn victims(&self, state: &State, _: &Evictor, keep: &mut Vec<TaskId>) -> Vote {
         keep.retain(|&task| !state.tasks[task].critical);
         Vote::Permit
     }

@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 use tephra_api::reasons;
 
-use super::{EvictFor, Hooks, Invalid, OrderKey, Plugin, Vote};
+use super::{EvictFor, Evictor, Hooks, Invalid, OrderKey, Plugin, Vote};
 use crate::planted::{Bug, planted};
 use crate::state::State;
 use crate::state::jobs::JobId;
@@ -25,6 +25,7 @@ impl Plugin for Gang {
             | Hooks::SUB_JOB_PIPELINED
             | Hooks::JOB_STARVING
             | Hooks::PREEMPTABLE
+            | Hooks::SHIELD
             | Hooks::RECLAIMABLE
             | Hooks::UNIFIED_EVICTABLE
     }
@@ -72,8 +73,8 @@ impl Plugin for Gang {
     }
 
     /// Per victim job, tasks are given in order as long as more than the minimum stays ready (P4, P5).
-    fn victims(&self, state: &State, why: EvictFor, _: TaskId, keep: &mut Vec<TaskId>) -> Vote {
-        if matches!(why, EvictFor::GangPreempt | EvictFor::GangReclaim) {
+    fn victims(&self, state: &State, evictor: &Evictor, keep: &mut Vec<TaskId>) -> Vote {
+        if matches!(evictor.why, EvictFor::GangPreempt | EvictFor::GangReclaim) {
             return Vote::Permit;
         }
         let mut left: FxHashMap<JobId, u32> = FxHashMap::default();

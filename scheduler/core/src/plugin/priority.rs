@@ -1,7 +1,7 @@
 //! Plugin `priority`: order by priority, preempt only downwards. Job priority comes from the PodGroup's
 //! priority class, task priority from annotation or pod. No arguments.
 
-use super::{EvictFor, Hooks, OrderKey, Plugin, Vote};
+use super::{EvictFor, Evictor, Hooks, OrderKey, Plugin, Vote};
 use crate::state::State;
 use crate::state::jobs::JobId;
 use crate::state::status::Status;
@@ -17,6 +17,7 @@ impl Plugin for Priority {
             | Hooks::TASK_ORDER
             | Hooks::SUB_JOB_ORDER
             | Hooks::PREEMPTABLE
+            | Hooks::SHIELD
             | Hooks::UNIFIED_EVICTABLE
             | Hooks::JOB_STARVING
     }
@@ -29,17 +30,11 @@ impl Plugin for Priority {
         key.push(-i64::from(state.tasks[task].priority));
     }
 
-    fn victims(
-        &self,
-        state: &State,
-        why: EvictFor,
-        preemptor: TaskId,
-        keep: &mut Vec<TaskId>,
-    ) -> Vote {
-        if why == EvictFor::GangReclaim {
+    fn victims(&self, state: &State, evictor: &Evictor, keep: &mut Vec<TaskId>) -> Vote {
+        if evictor.why == EvictFor::GangReclaim {
             return Vote::Permit;
         }
-        let by = &state.tasks[preemptor];
+        let by = &state.tasks[evictor.task];
         if by.job == NO_JOB {
             keep.clear();
             return Vote::Permit;

@@ -12,7 +12,7 @@ use crate::state::jobs::JobId;
 use crate::state::queues::QueueId;
 use crate::state::resource::{CPU, Dim, EPSILON, Ledger, MEMORY, PODS, Vector, le, share};
 
-use super::EvictFor;
+use super::Evictor;
 use crate::state::tasks::{NO_JOB, TaskId};
 
 /// Noise of the water filling as part of an amount; it is at least the tolerance, below which a remainder is no longer
@@ -197,6 +197,7 @@ impl Plugin for Proportion {
             | Hooks::ALLOCATABLE
             | Hooks::PREEMPTIVE
             | Hooks::RECLAIMABLE
+            | Hooks::SHIELD
             | Hooks::JOB_ENQUEUEABLE
             | Hooks::ACCOUNT
             | Hooks::OPEN
@@ -293,7 +294,7 @@ impl Plugin for Proportion {
     }
 
     /// A queue gives as long as it has more than it deserves.
-    fn victims(&self, state: &State, _: EvictFor, _: TaskId, keep: &mut Vec<TaskId>) -> Vote {
+    fn victims(&self, state: &State, _: &Evictor, keep: &mut Vec<TaskId>) -> Vote {
         let mut allocated: Vec<Option<Ledger>> = vec![None; state.queues.len()];
         keep.retain(|&task| {
             let row = &state.tasks[task];

@@ -69,8 +69,8 @@ impl Session<'_> {
     }
 
     /// The node that the pod's status names, if the pod may go there (4.2.4 step 5): then no other is looked at.
-    fn nominated_place(&mut self, task: TaskId) -> Option<(NodeId, bool)> {
-        let node = self.state.nodes.get(self.state.nominated.get(&task)?)?;
+    pub(super) fn nominated_place(&mut self, task: TaskId) -> Option<(NodeId, bool)> {
+        let node = self.state.nodes.get(&self.state.nominated.get(&task)?.node)?;
         let class = &self.state.classes.list[self.state.tasks[task].class as usize];
         let fits = |future| self.state.nodes.fits(node, &class.request, future);
         if !self.state.classes.keys[class.key as usize].allows(node) || !fits(true) {

@@ -288,10 +288,9 @@ impl Session<'_> {
             Refusal::QueueClosed => {
                 (reasons::QUEUE_LIMITED, format!("queue \"{queue}\" is not open"))
             }
-            Refusal::Pipelined => (
-                reasons::UNSCHEDULABLE,
-                "waits for room that is being freed, once minAvailable is satisfied".to_owned(),
-            ),
+            Refusal::Pipelined => {
+                (reasons::UNSCHEDULABLE, super::nominate::WAITS_FOR_ROOM.to_owned())
+            }
         };
         let all = told(reason, message);
         // Pods of another kind than the one without a node are told how the gang stands, and who that one is.
@@ -364,8 +363,9 @@ impl Session<'_> {
     }
 
     fn tell_pod(&mut self, task: TaskId, reason: &'static str, told: &Arc<Told>) {
+        let nominated = self.nomination_to_tell(task);
         let row = &mut self.state.tasks[task];
-        if row.told.as_ref() == Some(told) {
+        if nominated.is_none() && row.told.as_ref() == Some(told) {
             return;
         }
         row.told = Some(told.clone());
@@ -373,7 +373,7 @@ impl Session<'_> {
             pod: row.pod.clone(),
             reason,
             message: told.message.clone(),
-            nominated: None,
+            nominated,
         });
     }
 }

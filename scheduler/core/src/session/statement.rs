@@ -8,21 +8,33 @@ use smallvec::SmallVec;
 use super::Session;
 use crate::decision::{Decision, GangBind, Notice, NoticeKind};
 use crate::planted::{Bug, planted};
-use crate::plugin::Delta;
+use crate::plugin::{Delta, EvictFor};
 use crate::state::jobs::JobId;
 use crate::state::nodes::NodeId;
 use crate::state::status::Status;
 use crate::state::tasks::TaskId;
 
-/// A placement.
+/// A tentative operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Op {
-    /// Task.
-    pub task: TaskId,
-    /// Its node.
-    pub node: NodeId,
-    /// On room that is still being freed.
-    pub pipelined: bool,
+pub enum Op {
+    /// A waiting task got a node.
+    Place {
+        /// Task.
+        task: TaskId,
+        /// Its node.
+        node: NodeId,
+        /// On room that is still being freed.
+        pipelined: bool,
+    },
+    /// A task is to leave its node.
+    Evict {
+        /// Task.
+        task: TaskId,
+        /// Its status before (B23: undoing restores exactly that).
+        was: Status,
+        /// For whom.
+        why: EvictFor,
+    },
 }
 
 /// Position in the journal.
@@ -51,6 +63,11 @@ impl Journal {
         &self.ops[at.0..]
     }
 
+    /// Takes operations out, wherever they are.
+    pub(super) fn extract(&mut self, is_wanted: impl Fn(&Op) -> bool) -> Vec<Op> {
+        self.ops.extract_if(.., |op| is_wanted(op)).collect()
+    }
+
     /// All operations that are open.
     pub fn open(&self) -> &[Op] {
         &self.ops
@@ -62,8 +79,16 @@ impl Session<'_> {
     pub fn place(&mut self, task: TaskId, node: NodeId, pipelined: bool) {
         let status = if pipelined { Status::Pipelined } else { Status::Allocated };
         self.state.place(task, node, status);
-        self.journal.ops.push(Op { task, node, pipelined });
+        self.journal.ops.push(Op::Place { task, node, pipelined });
         self.account(task, 1);
+    }
+
+    /// Evicts a task tentatively: its room counts as being freed from now on.
+    pub fn evict(&mut self, task: TaskId, why: EvictFor) {
+        let was = self.state.tasks[task].status;
+        self.state.evict(task);
+        self.journal.ops.push(Op::Evict { task, was, why });
+        self.account(task, -1);
     }
 
     fn account(&mut self, task: TaskId, count: i64) {
@@ -80,33 +105,68 @@ impl Session<'_> {
             if planted(Bug::SkippedUndo) && self.journal.ops.len() == to.0 {
                 continue;
             }
-            self.state.unplace(op.task);
-            self.account(op.task, -1);
+            self.undo(op);
         }
     }
 
-    /// Commits what was placed for a job since a savepoint: placed tasks are being bound from now on; promised
-    /// ones stay open until the session ends.
+    /// Takes back an operation that is no longer in the journal.
+    pub(super) fn undo(&mut self, op: Op) {
+        match op {
+            Op::Place { task, .. } => {
+                self.state.unplace(task);
+                self.account(task, -1);
+            }
+            Op::Evict { task, was, .. } => {
+                self.state.spare(task, was);
+                self.account(task, 1);
+            }
+        }
+    }
+
+    /// Commits what was done for a job since a savepoint: placed tasks are being bound from now on, victims are
+    /// leaving; promised places stay open until the session ends. Places that were promised together with evictions
+    /// are nominations: they are kept for their pods in later sessions.
     pub fn commit(&mut self, from: Savepoint, job: JobId) {
         let ops: SmallVec<[Op; 8]> = self.journal.ops.drain(from.0..).collect();
+        let evicting = ops.iter().any(|op| matches!(op, Op::Evict { .. }));
+        let mut placed: SmallVec<[(TaskId, NodeId); 8]> = SmallVec::new();
+        // A nomination is told before the evictions that it is for.
+        for &op in &ops {
+            match op {
+                Op::Place { task, node, pipelined: false } => placed.push((task, node)),
+                Op::Place { task, node, pipelined: true } => {
+                    if evicting {
+                        self.nominate(task, node);
+                    }
+                    self.journal.ops.push(op);
+                }
+                Op::Evict { .. } => {}
+            }
+        }
+        for op in ops {
+            if let Op::Evict { task, was, why } = op {
+                self.carry_out_eviction(task, was, why);
+            }
+        }
+        if !placed.is_empty() {
+            self.bind(job, &placed);
+        }
+    }
+
+    fn bind(&mut self, job: JobId, placed: &[(TaskId, NodeId)]) {
         let row = &self.state.jobs[job as usize];
-        let placed = ops.iter().filter(|op| !op.pipelined).count() as u32;
-        let ready_before = row.counts.ready().saturating_sub(placed);
+        let ready_before = row.counts.ready().saturating_sub(placed.len() as u32);
         let mut bind = GangBind {
             group: row.key.clone(),
             min_member: row.min_member() as i32,
             ready_before: ready_before as i32,
-            binds: Vec::with_capacity(placed as usize),
+            binds: Vec::with_capacity(placed.len()),
         };
-        for op in ops {
-            if op.pipelined {
-                self.journal.ops.push(op);
-                continue;
-            }
+        for &(task, node) in placed {
             // Allocated and Binding weigh the same in every ledger: only the counters move.
-            self.state.set_binding(op.task);
-            let pod = self.state.tasks[op.task].pod.clone();
-            let node = self.state.nodes.identity[op.node as usize].name.clone();
+            self.state.set_binding(task);
+            let pod = self.state.tasks[task].pod.clone();
+            let node = self.state.nodes.identity[node as usize].name.clone();
             if self.event_per_pod {
                 let message =
                     format!("Successfully assigned {}/{} to {node}", pod.namespace, pod.name);
@@ -121,15 +181,26 @@ impl Session<'_> {
             }
             bind.binds.push((pod, node));
         }
-        if !bind.binds.is_empty() {
-            self.bound += bind.binds.len() as u32;
-            self.state.touch_job(job);
-            // What the gang still needs has changed.
-            self.state.jobs[job as usize].parked = None;
-            let queue = self.state.jobs[job as usize].queue;
-            self.state.touch_queue(queue);
-            self.touched.push(job);
-            self.decisions.push(Decision::Bind(bind));
-        }
+        self.bound += bind.binds.len() as u32;
+        self.state.touch_job(job);
+        // What the gang still needs has changed.
+        self.state.jobs[job as usize].parked = None;
+        let queue = self.state.jobs[job as usize].queue;
+        self.state.touch_queue(queue);
+        self.touched.push(job);
+        self.decisions.push(Decision::Bind(bind));
+    }
+
+    /// From now on the victim is leaving, also in later sessions, until the API server says otherwise.
+    fn carry_out_eviction(&mut self, task: TaskId, was: Status, why: EvictFor) {
+        let row = &mut self.state.tasks[task];
+        row.spared = Some(was);
+        let (pod, job) = (row.pod.clone(), row.job);
+        self.state.released();
+        self.state.touch_job(job);
+        let queue = self.state.jobs[job as usize].queue;
+        self.state.touch_queue(queue);
+        self.evicted += 1;
+        self.decisions.push(Decision::Evict { pod, reason: why.reason() });
     }
 }

@@ -66,7 +66,7 @@ impl State {
             }
             Event::BindFailed { uid, message } => self.bind_failed(&uid, &message),
             Event::EvictOk(_) => {}
-            Event::EvictFailed { .. } => {}
+            Event::EvictFailed { uid, .. } => self.evict_failed(&uid),
         }
     }
 
@@ -87,6 +87,16 @@ impl State {
         let job = self.tasks[task].job;
         if job != NO_JOB {
             self.jobs[job as usize].bind_failures += 1;
+        }
+    }
+
+    /// The victim stays: its room is its own again, and whoever was promised it has to look elsewhere.
+    fn evict_failed(&mut self, uid: &str) {
+        let Some(task) = self.tasks.get(uid) else { return };
+        let Some(status) = self.tasks[task].spared.take() else { return };
+        if self.tasks[task].status == Status::Releasing {
+            self.spare(task, status);
+            self.touch_task_job(task);
         }
     }
 

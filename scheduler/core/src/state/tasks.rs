@@ -51,6 +51,8 @@ pub struct Task {
     pub gated: bool,
     /// Best effort, and no node could take it: it does not count as ready for its gang.
     pub stuck: bool,
+    /// We are evicting it: the status that it has apart from that.
+    pub spared: Option<Status>,
     /// Names our scheduler.
     pub ours: bool,
     /// Preemption and reclaim may take it.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use crate::decision::PodRef;
 use crate::event::{ObjectKey, PodObject, PodPhase};
-use crate::state::State;
 use crate::state::classes::ClassId;
 use crate::state::jobs::{JobId, LeftPlace};
 use crate::state::nodes::{NO_NODE, NodeId};
 use crate::state::status::Status;
 use crate::state::tasks::{Held, NO_JOB, NO_NUMBER, NO_TASK, Task, TaskId, Told, trailing_number};
+use crate::state::{Nomination, State};
 
 impl State {
     pub(super) fn set_pod(&mut self, pod: PodObject) {
@@ -61,6 +61,7 @@ impl State {
             status,
             gated: pod.gated,
             stuck: false,
+            spared: None,
             preemptable: pod.preemptable,
             critical,
             ours: pod.ours,
@@ -73,7 +74,7 @@ impl State {
             bind_error: None,
         });
         if let Some(node) = nominated {
-            self.nominated.insert(task, node.into());
+            self.nominated.insert(task, Nomination { node: node.into(), ours: false });
         }
         if let Some(group) = pod.group {
             let job = self.job_row(&ObjectKey { namespace: pod.key.namespace, name: group });
@@ -94,6 +95,10 @@ impl State {
         // A pod that was bound stays bound: an event from before the bind may arrive after its confirmation.
         let assumed = row.status.is_allocated() && row.node != NO_NODE && pod.node.is_none();
         let status = if assumed && !status.is_completed() { row.status } else { status };
+        // An eviction under way counts although the pod does not show it yet.
+        let leaves = row.spared.is_some() && matches!(status, Status::Bound | Status::Running);
+        let spared = leaves.then_some(status);
+        let status = if leaves { Status::Releasing } else { status };
         let (was, node_was, class_was) = (row.status, row.node, row.class);
         let node = if assumed {
             node_was
@@ -116,15 +121,7 @@ impl State {
         let role = self.intern_role(&pod.role);
         let labels = self.intern_labels(pod.labels);
         let held = held_of(pod.claims, pod.unsupported);
-        match pod.nominated {
-            Some(node) if status == Status::Pending => {
-                self.nominated.insert(task, node.into());
-            }
-            _ if self.nominated.is_empty() => {}
-            _ => {
-                self.nominated.remove(&task);
-            }
-        }
+        self.merge_nomination(task, pod.nominated, status);
         self.account(task, -1);
         self.leave_node(task);
         if class != class_was {
@@ -133,6 +130,7 @@ impl State {
         }
         let row = &mut self.tasks[task];
         row.status = status;
+        row.spared = spared;
         row.node = node;
         row.class = class;
         row.role = role;
@@ -168,6 +166,22 @@ impl State {
             self.released();
         } else if was == Status::Pending || status == Status::Pending {
             self.unpark(job);
+        }
+    }
+
+    fn merge_nomination(&mut self, task: TaskId, told: Option<String>, status: Status) {
+        let ours = self.nominated.get(&task).is_some_and(|nomination| nomination.ours);
+        match told {
+            _ if status != Status::Pending => {
+                self.nominated.remove(&task);
+            }
+            _ if ours => {}
+            Some(node) => {
+                self.nominated.insert(task, Nomination { node: node.into(), ours: false });
+            }
+            None => {
+                self.nominated.remove(&task);
+            }
         }
     }
 
