@@ -3,6 +3,8 @@
 pub mod allocate;
 pub mod backfill;
 pub mod enqueue;
+pub mod preempt;
+pub mod reclaim;
 
 use crate::session::Session;
 

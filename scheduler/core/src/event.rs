@@ -170,6 +170,8 @@ pub struct PodObject {
     pub priority_class: String,
     /// Annotation then label `volcano.sh/preemptable`; absent is true, unparsable is false.
     pub preemptable: bool,
+    /// `spec.preemptionPolicy` is `Never`: nobody is evicted for it.
+    pub never_preempts: bool,
     /// `status.phase`.
     pub phase: PodPhase,
     /// `metadata.deletionTimestamp` is set.

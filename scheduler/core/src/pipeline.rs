@@ -62,6 +62,8 @@ pub struct Pipeline {
     pub switches: PredicateSwitches,
     /// Some plugin filters nodes at all.
     pub filters: bool,
+    /// Filters that look at other pods count on victims being gone (switches of SimulateRemoveTask, 1.3).
+    pub filters_follow_evictions: bool,
     /// Plugin gang is there: conditions of PodGroups are written.
     pub gang: bool,
     /// Node scores.
@@ -108,6 +110,8 @@ impl Pipeline {
                 if hooks.contains(Hooks::PREDICATE) {
                     plugin.filters(&mut pipeline.switches);
                     pipeline.filters = true;
+                    pipeline.filters_follow_evictions |=
+                        option.enabled(Flag::Preemptable) || option.enabled(Flag::Allocatable);
                 }
                 if hooks.contains(Hooks::NODE_ORDER) {
                     plugin.scores(&mut pipeline.scores);

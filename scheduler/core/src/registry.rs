@@ -12,6 +12,8 @@ pub type MakePlugin = fn() -> Box<dyn Plugin>;
 pub const ACTIONS: &[(&str, MakeAction)] = &[
     ("enqueue", || Box::new(action::enqueue::Enqueue)),
     ("allocate", || Box::new(action::allocate::Allocate)),
+    ("preempt", || Box::new(action::preempt::Preempt)),
+    ("reclaim", || Box::new(action::reclaim::Reclaim)),
     ("backfill", || Box::new(action::backfill::Backfill)),
 ];
 
@@ -30,8 +32,7 @@ pub const PLUGINS: &[(&str, MakePlugin)] = &[
 ];
 
 /// Actions of Volcano that later work brings. A configuration may name them; they are skipped with a warning.
-pub const LATER_ACTIONS: [&str; 5] =
-    ["preempt", "reclaim", "shuffle", "gangpreempt", "gangreclaim"];
+pub const LATER_ACTIONS: [&str; 3] = ["shuffle", "gangpreempt", "gangreclaim"];
 
 /// Names that `actions` may hold: those of the list, then [`LATER_ACTIONS`].
 pub fn action_names() -> &'static [&'static str] {

@@ -5,14 +5,17 @@
 pub mod broken;
 mod choose;
 pub mod close;
+mod hunting;
 mod nominate;
 pub mod order;
 mod pack;
 mod packing;
 pub mod place;
 mod queue_status;
+mod ranking;
 pub mod reasons;
 pub mod statement;
+pub mod victims;
 pub mod worksheet;
 
 use rustc_hash::{FxHashMap, FxHashSet};

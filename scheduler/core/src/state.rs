@@ -7,6 +7,7 @@ pub mod classes;
 pub mod jobs;
 pub mod nodes;
 pub mod queues;
+pub mod reach;
 pub mod resource;
 pub mod status;
 pub mod tasks;
@@ -26,6 +27,7 @@ use classes::Classes;
 use jobs::{Job, JobId};
 use nodes::{NO_NODE, NodeId, Nodes};
 use queues::{Queue, QueueId};
+use reach::Reach;
 use resource::{Dimensions, Ledger, Vector};
 use status::Status;
 use tasks::{NO_JOB, NO_TASK, TaskId, Tasks};
@@ -72,6 +74,8 @@ pub struct State {
     pub dirty_queues: Vec<QueueId>,
     /// Waiting pods that were promised a node, here or in their `status.nominatedNodeName`.
     pub nominated: FxHashMap<TaskId, Nomination>,
+    /// What nodes could offer if pods left.
+    pub reach: Reach,
     /// Something changed since the last session.
     pub changed: bool,
     /// Queue of PodGroups that name none.
@@ -342,6 +346,20 @@ impl State {
             terminating: row.status == Status::Releasing,
         };
         self.stateful.add_pod(task, &placed);
+    }
+
+    /// The stateful filters forget these placed tasks for a moment.
+    pub fn hide_from_filters(&mut self, tasks: &[TaskId]) {
+        if self.stateful_fed {
+            tasks.iter().for_each(|&task| self.stateful.remove_pod(task));
+        }
+    }
+
+    /// Undoes [`State::hide_from_filters`].
+    pub fn show_to_filters(&mut self, tasks: &[TaskId]) {
+        if self.stateful_fed {
+            tasks.iter().for_each(|&task| self.tell_stateful(task));
+        }
     }
 
     /// Asks the stateful filters about a waiting pod, under the filters that run.

@@ -55,6 +55,7 @@ pub(super) fn decode(
         spec_priority: clamp(view.spec.priority.unwrap_or(0)),
         priority_class: view.spec.priority_class_name.as_str().to_owned(),
         preemptable: annotation_or_label(&view, keys::PREEMPTABLE).is_none_or(parse_bool),
+        never_preempts: view.spec.preemption_policy.as_str() == "Never",
         phase: phase(&view),
         deleting: !meta.deletion_timestamp.is_empty(),
         node: view.spec.node_name.non_empty(),

@@ -57,6 +57,8 @@ pub(crate) struct SpecView<'a> {
     pub(crate) scheduler_name: Text<'a>,
     pub(crate) priority: Option<i64>,
     #[serde(borrow)]
+    pub(crate) preemption_policy: Text<'a>,
+    #[serde(borrow)]
     pub(crate) priority_class_name: Text<'a>,
     #[serde(borrow)]
     pub(crate) node_selector: TextMap<'a>,

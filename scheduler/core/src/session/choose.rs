@@ -9,6 +9,7 @@ use crate::index::score::ClassHot;
 use crate::state::classes::{ClassId, NO_KEY};
 use crate::state::jobs::JobId;
 use crate::state::nodes::{LANES, NodeId};
+use crate::state::status::Status;
 use crate::state::tasks::TaskId;
 
 impl Session<'_> {
@@ -72,15 +73,36 @@ impl Session<'_> {
     pub(super) fn nominated_place(&mut self, task: TaskId) -> Option<(NodeId, bool)> {
         let node = self.state.nodes.get(&self.state.nominated.get(&task)?.node)?;
         let class = &self.state.classes.list[self.state.tasks[task].class as usize];
-        let fits = |future| self.state.nodes.fits(node, &class.request, future);
-        if !self.state.classes.keys[class.key as usize].allows(node) || !fits(true) {
+        if !self.state.classes.keys[class.key as usize].allows(node)
+            || !self.volumes_allow(task, node)
+            || !self.state.nodes.fits_after(node, &class.request)
+        {
             return None;
         }
-        let free = fits(false);
-        let possible = self.volumes_allow(task, node)
-            && (!self.depends_on_pods(task)
-                || self.state.ask_about(task, &self.pipeline.switches).filter(node).is_ok());
-        possible.then_some((node, !free))
+        let free = self.state.nodes.fits(node, &class.request, false);
+        if free && self.pods_allow(task, node) {
+            return Some((node, false));
+        }
+        self.pods_allow_later(task, node).then_some((node, true))
+    }
+
+    /// Other pods do not keep the task from the node.
+    fn pods_allow(&mut self, task: TaskId, node: NodeId) -> bool {
+        !self.depends_on_pods(task)
+            || self.state.ask_about(task, &self.pipeline.switches).filter(node).is_ok()
+    }
+
+    /// Other pods do not keep the task from the node, once those that are leaving it are gone (B44).
+    pub(super) fn pods_allow_later(&mut self, task: TaskId, node: NodeId) -> bool {
+        if !self.depends_on_pods(task) || !self.pipeline.filters_follow_evictions {
+            return self.pods_allow(task, node);
+        }
+        let leaves = |task: &TaskId| self.state.tasks[*task].status == Status::Releasing;
+        let leaving: Vec<TaskId> = self.state.tasks_on(node).filter(leaves).collect();
+        self.state.hide_from_filters(&leaving);
+        let allowed = self.state.ask_about(task, &self.pipeline.switches).filter(node).is_ok();
+        self.state.show_to_filters(&leaving);
+        allowed
     }
 
     /// Places one waiting pod without regard to its gang, if its queue and the nodes allow it.
@@ -207,7 +229,7 @@ impl Session<'_> {
         Some(by_slot)
     }
 
-    fn volumes_allow(&self, task: TaskId, node: NodeId) -> bool {
+    pub(super) fn volumes_allow(&self, task: TaskId, node: NodeId) -> bool {
         let row = &self.state.tasks[task];
         let Some(held) = row.held.as_ref().filter(|held| !held.claims.is_empty()) else {
             return true;

@@ -80,6 +80,12 @@ impl Session<'_> {
         Reverse((self.pipeline.queue_order(self.state, queue), row.created_ms, row.name.clone()))
     }
 
+    /// Key of a queue as a victim where no plugin orders victims: the queue that would be served last goes first.
+    pub(super) fn queue_rank_for_victims(&self, queue: QueueId) -> impl Ord + use<> {
+        // A rank is reversed already, so that heaps give the first queue.
+        self.queue_rank(queue)
+    }
+
     /// A gang that lost members after it had started goes before everything else of its queue, so that nobody
     /// takes the places it needs back; a job whose binds keep being refused goes behind (user-pain: gangs that
     /// stay below their minimum for ever; one bad pod that starves its queue).

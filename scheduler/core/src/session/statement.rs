@@ -68,6 +68,20 @@ impl Journal {
         self.ops.extract_if(.., |op| is_wanted(op)).collect()
     }
 
+    /// Takes one operation since a position out.
+    pub(super) fn remove(&mut self, from: Savepoint, at: usize) {
+        self.ops.remove(from.0 + at);
+    }
+
+    /// Gives a placement another node in the journal; gives the operation as it is now.
+    pub(super) fn set_node(&mut self, from: Savepoint, at: usize, to: NodeId) -> Option<Op> {
+        let op = self.ops.get_mut(from.0 + at)?;
+        if let Op::Place { node, .. } = op {
+            *node = to;
+        }
+        Some(*op)
+    }
+
     /// All operations that are open.
     pub fn open(&self) -> &[Op] {
         &self.ops
@@ -91,7 +105,7 @@ impl Session<'_> {
         self.account(task, -1);
     }
 
-    fn account(&mut self, task: TaskId, count: i64) {
+    pub(super) fn account(&mut self, task: TaskId, count: i64) {
         let row = &self.state.tasks[task];
         let queue = self.state.jobs[row.job as usize].queue;
         let delta = Delta { class: row.class, job: row.job, queue, count };

@@ -73,6 +73,11 @@ impl Column {
         [alloc, used, releasing, pipelined, free, future]
     }
 
+    /// What a task could have once every task that is leaving is gone, its place among the pods included.
+    pub fn room_after(&self, slot: usize) -> f64 {
+        self.alloc[slot] - self.used[slot] + self.releasing[slot] - self.pipelined[slot]
+    }
+
     fn grow(&mut self, len: usize) {
         for column in [
             &mut self.alloc,
@@ -278,5 +283,11 @@ impl Nodes {
             let room = if future { &column.future } else { &column.free };
             amount as f64 <= room[id as usize]
         })
+    }
+
+    /// True when a request fits once every task that is leaving is gone.
+    pub fn fits_after(&self, id: NodeId, request: &Request) -> bool {
+        let room = |dim: Dim| self.columns[dim as usize].room_after(id as usize);
+        request.iter().all(|&(dim, amount)| amount as f64 <= room(dim))
     }
 }

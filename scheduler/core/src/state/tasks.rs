@@ -57,6 +57,8 @@ pub struct Task {
     pub ours: bool,
     /// Preemption and reclaim may take it.
     pub preemptable: bool,
+    /// Nobody is evicted for it.
+    pub never_preempts: bool,
     /// Pod priority class protects it (plugin conformance).
     pub critical: bool,
     /// The row is in use.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::event::{ObjectKey, PodGroupObject};
 use crate::state::jobs::{Group, Job, JobId};
+use crate::state::nodes::NO_NODE;
 use crate::state::tasks::{NO_JOB, TaskId};
 use crate::state::{State, add, subtract, waiting};
 
@@ -70,6 +71,16 @@ impl State {
         }
     }
 
+    /// Who may be evicted on these nodes has changed.
+    pub(super) fn touch_nodes_of(&mut self, job: JobId) {
+        for &task in &self.jobs[job as usize].tasks {
+            let node = self.tasks[task].node;
+            if node != NO_NODE {
+                self.nodes.touch(node);
+            }
+        }
+    }
+
     pub(super) fn unpark(&mut self, job: JobId) {
         if job != NO_JOB {
             self.jobs[job as usize].parked = None;
@@ -91,6 +102,9 @@ impl State {
             .collect();
         let priority_class: Arc<str> = object.priority_class.as_str().into();
         let priority = self.priority_of(&priority_class);
+        if self.jobs[job as usize].group.is_none() || self.jobs[job as usize].priority != priority {
+            self.touch_nodes_of(job);
+        }
         let row = &mut self.jobs[job as usize];
         for role in &mut row.roles {
             role.min = 0;
@@ -128,6 +142,7 @@ impl State {
         let Some(job) = self.job(key) else { return };
         self.touch_queue(self.jobs[job as usize].queue);
         self.detach(job);
+        self.touch_nodes_of(job);
         let row = &mut self.jobs[job as usize];
         row.group = None;
         row.phase = crate::event::PodGroupPhase::Pending;
@@ -190,6 +205,7 @@ impl State {
                 if priority != self.jobs[job].priority {
                     self.jobs[job].priority = priority;
                     self.touch_job(job as JobId);
+                    self.touch_nodes_of(job as JobId);
                 }
             }
         }

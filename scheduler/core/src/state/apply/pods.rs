@@ -63,6 +63,7 @@ impl State {
             stuck: false,
             spared: None,
             preemptable: pod.preemptable,
+            never_preempts: pod.never_preempts,
             critical,
             ours: pod.ours,
             live: true,

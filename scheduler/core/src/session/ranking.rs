@@ -1,0 +1,118 @@
+//! Nodes in the order in which a search for room looks at them: those where a copy of a class fits once enough pods
+//! leave, the one that lacks least first. Blocks of nodes are evaluated as a whole; what was tried in vain is left out.
+
+use crate::state::State;
+use crate::state::classes::{ClassId, NO_KEY};
+use crate::state::nodes::{LANES, NodeId};
+use crate::state::resource::Dim;
+
+/// Part of a resource's cluster total that a copy lacks, summed over resources; [`f64::INFINITY`] for "never fits".
+type Lack = f64;
+
+/// Nodes for one class at one step of [`crate::state::reach::Reach`].
+#[derive(Debug)]
+pub(super) struct Ranking {
+    /// Dimension, amount of a copy, and the weight of a unit that is missing.
+    request: Vec<(Dim, f64, f64)>,
+    step: usize,
+    /// Lanes that may still be looked at, by block.
+    open: Vec<u64>,
+    /// Least lack of each block and its lane.
+    best: Vec<(Lack, u8)>,
+}
+
+impl Ranking {
+    /// `among` limits the search to some nodes, apart from those where nobody has to leave.
+    pub(super) fn new(state: &State, class: ClassId, step: usize, among: Option<&[u64]>) -> Self {
+        let row = &state.classes.list[class as usize];
+        let weight = |dim| 1.0 / (state.total.get(dim).max(1) as f64);
+        let request =
+            row.request.iter().map(|&(dim, amount)| (dim, amount as f64, weight(dim))).collect();
+        let blocks = state.nodes.blocks();
+        let mut ranking =
+            Self { request, step, open: vec![0; blocks], best: vec![(Lack::INFINITY, 0); blocks] };
+        if row.key == NO_KEY || row.impossible.is_some() {
+            return ranking;
+        }
+        let key = &state.classes.keys[row.key as usize];
+        for block in 0..blocks {
+            let mask = key.mask.get(block).copied().unwrap_or(0);
+            let among = among.map_or(u64::MAX, |among| among[block]);
+            if mask == 0 {
+                continue;
+            }
+            ranking.open[block] = mask & (among | ranking.free_lanes(state, block));
+            ranking.evaluate(state, block);
+        }
+        ranking
+    }
+
+    /// Copies of the class that fit at this step in all, counted until there are `need`.
+    pub(super) fn copies(&self, state: &State, need: u64) -> u64 {
+        let mut total = 0;
+        for block in (0..self.best.len()).filter(|&block| self.best[block].0 < Lack::INFINITY) {
+            let mut copies = [f64::MAX; LANES];
+            for &(dim, amount, _) in self.request.iter().filter(|(_, amount, _)| *amount > 0.0) {
+                let room = &state.reach.column(self.step, dim)[block * LANES..][..LANES];
+                for (copies, room) in copies.iter_mut().zip(room) {
+                    *copies = copies.min((room / amount).floor());
+                }
+            }
+            let open = |lane: &usize| self.open[block] >> lane & 1 == 1;
+            total += (0..LANES).filter(open).map(|lane| copies[lane].max(0.0) as u64).sum::<u64>();
+            if total >= need {
+                break;
+            }
+        }
+        total
+    }
+
+    /// The node that lacks least; the lowest slot among equals.
+    pub(super) fn best(&self) -> Option<NodeId> {
+        let mut best = (Lack::INFINITY, 0);
+        for (block, &(lack, lane)) in self.best.iter().enumerate() {
+            if lack < best.0 {
+                best = (lack, block * LANES + usize::from(lane));
+            }
+        }
+        (best.0 < Lack::INFINITY).then_some(best.1 as NodeId)
+    }
+
+    /// Leaves a node out from now on.
+    pub(super) fn exclude(&mut self, state: &State, node: NodeId) {
+        self.open[node as usize / LANES] &= !(1 << (node as usize % LANES));
+        self.evaluate(state, node as usize / LANES);
+    }
+
+    /// Looks at the block of a node again.
+    pub(super) fn evaluate(&mut self, state: &State, block: usize) {
+        let mut lacks = [0.0; LANES];
+        for &(dim, amount, weight) in &self.request {
+            let now = &state.reach.column(0, dim)[block * LANES..][..LANES];
+            let then = &state.reach.column(self.step, dim)[block * LANES..][..LANES];
+            for lane in 0..LANES {
+                let lack = (amount - now[lane]).max(0.0) * weight;
+                lacks[lane] += if amount <= then[lane] { lack } else { Lack::INFINITY };
+            }
+        }
+        let mut best = (Lack::INFINITY, 0);
+        for (lane, &lack) in lacks.iter().enumerate() {
+            if lack < best.0 && self.open[block] >> lane & 1 == 1 {
+                best = (lack, lane as u8);
+            }
+        }
+        self.best[block] = best;
+    }
+
+    /// Lanes where a copy fits without anybody leaving.
+    fn free_lanes(&self, state: &State, block: usize) -> u64 {
+        let mut fits = [true; LANES];
+        for &(dim, amount, _) in &self.request {
+            let now = &state.reach.column(0, dim)[block * LANES..][..LANES];
+            for (fits, now) in fits.iter_mut().zip(now) {
+                *fits &= amount <= *now;
+            }
+        }
+        (0..LANES).fold(0, |bits, lane| bits | u64::from(fits[lane]) << lane)
+    }
+}

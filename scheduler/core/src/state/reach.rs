@@ -1,0 +1,136 @@
+//! What nodes could offer if pods left them: per node and dimension, the room that is there once releasing pods are gone
+//! (step 0), and that room plus what pods of jobs up to a priority hold (further steps). An upper bound for the searches
+//! of preempt and reclaim: which victims are allowed is decided pod by pod. Nothing is kept up to date on the way: strips of
+//! nodes whose version moved are summed up again when a search begins, so clusters that never evict pay nothing.
+
+use super::State;
+use super::nodes::{NodeId, STRIP};
+use super::resource::Dim;
+use super::status::Status;
+use super::tasks::NO_JOB;
+
+/// Most steps: priorities beyond that share one, which makes the bound looser and nothing else.
+const MOST_STEPS: usize = 9;
+
+/// Amounts by step, dimension and slot.
+#[derive(Debug, Default)]
+pub struct Reach {
+    /// Highest priority of each step after the first, ascending.
+    limits: Vec<i32>,
+    columns: Vec<Vec<Vec<f64>>>,
+    /// Version of each strip when it was summed up; 0 for never.
+    seen: Vec<u32>,
+}
+
+impl Reach {
+    /// Number of the last step: everything that may leave has left.
+    pub fn last(&self) -> usize {
+        self.limits.len()
+    }
+
+    /// The last step with anybody whose priority is below the given one.
+    pub fn below(&self, priority: i32) -> usize {
+        let mut lowest = i64::from(i32::MIN);
+        let mut steps = 0;
+        for &limit in &self.limits {
+            if lowest >= i64::from(priority) {
+                break;
+            }
+            steps += 1;
+            lowest = i64::from(limit) + 1;
+        }
+        steps
+    }
+
+    /// Highest priority of those who leave at a step; at the last one that is everybody.
+    pub fn limit(&self, step: usize) -> i32 {
+        if step >= self.last() {
+            i32::MAX
+        } else {
+            step.checked_sub(1).map_or(i32::MIN, |at| self.limits[at])
+        }
+    }
+
+    /// Amounts of a dimension at a step, by slot.
+    pub fn column(&self, step: usize, dim: Dim) -> &[f64] {
+        &self.columns[step][dim as usize]
+    }
+}
+
+impl State {
+    /// Brings [`State::reach`] up to date.
+    pub fn refresh_reach(&mut self) {
+        let mut reach = std::mem::take(&mut self.reach);
+        let limits = self.step_limits();
+        let slots = self.nodes.blocks() * super::nodes::LANES;
+        let stale = reach.limits != limits || reach.columns.is_empty();
+        if stale {
+            reach = Reach { limits, ..Reach::default() };
+            reach.columns.resize_with(reach.limits.len() + 1, Vec::new);
+        }
+        for step in &mut reach.columns {
+            step.resize_with(self.dims.len().max(step.len()), Vec::new);
+            step.iter_mut().for_each(|column| column.resize(slots, 0.0));
+        }
+        reach.seen.resize(self.nodes.strip_version.len(), 0);
+        for (strip, &version) in self.nodes.strip_version.iter().enumerate() {
+            if reach.seen[strip] != version {
+                reach.seen[strip] = version;
+                for slot in strip * STRIP..(strip + 1) * STRIP {
+                    self.sum_up(&mut reach, slot as NodeId);
+                }
+            }
+        }
+        self.reach = reach;
+    }
+
+    /// Brings one node up to date, after a search changed it.
+    pub fn refresh_reach_of(&mut self, node: NodeId) {
+        let mut reach = std::mem::take(&mut self.reach);
+        self.sum_up(&mut reach, node);
+        self.reach = reach;
+    }
+
+    /// The priorities that divide the steps: those that jobs can have.
+    fn step_limits(&self) -> Vec<i32> {
+        let mut values: Vec<i32> = self.priority_classes.values().map(|class| class.0).collect();
+        values.push(0);
+        values.sort_unstable();
+        values.dedup();
+        let count = values.len();
+        let most = MOST_STEPS - 1;
+        if count > most {
+            values = (1..=most).map(|part| values[part * count / most - 1]).collect();
+        }
+        values
+    }
+
+    fn sum_up(&self, reach: &mut Reach, node: NodeId) {
+        let at = node as usize;
+        for (dim, column) in self.nodes.columns.iter().enumerate() {
+            let room = column.room_after(at);
+            for step in &mut reach.columns {
+                step[dim][at] = room;
+            }
+        }
+        for task in self.tasks_on(node) {
+            let row = &self.tasks[task];
+            let evictable = matches!(row.status, Status::Bound | Status::Running)
+                && row.preemptable
+                && row.job != NO_JOB
+                && self.jobs[row.job as usize].group.is_some();
+            if !evictable {
+                continue;
+            }
+            let priority = self.jobs[row.job as usize].priority;
+            let first = reach.limits.partition_point(|&limit| limit < priority) + 1;
+            // A priority above all limits cannot be, and would leave last.
+            let first = first.min(reach.limits.len());
+            for &(dim, amount) in &self.classes.list[row.class as usize].request {
+                for step in &mut reach.columns[first..] {
+                    step[dim as usize][at] += amount as f64;
+                }
+            }
+        }
+    }
+}
