@@ -22,6 +22,7 @@ impl Action for Allocate {
         let mut again = Vec::new();
         for job in session.broken_gangs() {
             served.insert(job);
+            session.take_back_reserved(job);
             if chance(session, job) == Chance::Good && serve(session, job) == Served::More {
                 again.push(job);
             }

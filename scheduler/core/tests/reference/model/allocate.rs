@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use tephra_core::event::PodGroupPhase;
+use tephra_core::event::{PodGroupPhase, QueueState};
 
 use super::filter::statically_feasible;
 use super::session::{Session, Task};
@@ -23,9 +23,10 @@ pub fn run(session: &mut Session) {
     let mut queues: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     let mut waiting: BTreeMap<usize, VecDeque<usize>> = BTreeMap::new();
     let mut broken = session.broken_gangs();
-    let served = broken.clone();
+    let mut served = broken.clone();
     while let Some(job) = session.best_job(&broken) {
         broken.retain(|&other| other != job);
+        session.take_back_reserved(job);
         let mut tasks = session.tasks_to_place(job);
         let queue = session.jobs[job].queue.clone();
         if !tasks.is_empty() {
@@ -38,6 +39,37 @@ pub fn run(session: &mut Session) {
             }
         }
         session.keep_places(job);
+    }
+    for job in std::mem::take(&mut session.reserved) {
+        if served.contains(&job) {
+            continue;
+        }
+        served.push(job);
+        session.take_back_reserved(job);
+        let mut tasks = session.tasks_to_place(job);
+        let queue = session.jobs[job].queue.clone();
+        let ended = match tasks.is_empty() {
+            true => None,
+            false => Some(turn(session, job, &queue, &mut tasks)),
+        };
+        match ended {
+            Some(Turn::Committed) if !tasks.is_empty() => {
+                waiting.insert(job, tasks);
+                queues.entry(queue).or_default().push(job);
+            }
+            Some(Turn::Committed | Turn::Kept) => {}
+            // The gang cannot use what was promised: nothing is kept for it any more.
+            ended => {
+                match ended {
+                    Some(Turn::Refused) => {
+                        session.refused.push(session.jobs[job].group.key.clone())
+                    }
+                    Some(_) => session.incomplete += 1,
+                    None => {}
+                }
+                session.give_up_nominations(job);
+            }
+        }
     }
     for job in 0..session.jobs.len() {
         if served.contains(&job) {
@@ -165,6 +197,81 @@ impl Session {
         gangs
     }
 
+    /// Keeps for nominated tasks the places that they were promised, gang after gang.
+    pub fn reserve_nominated(&mut self) {
+        let mut jobs: Vec<usize> = (0..self.jobs.len())
+            .filter(|&job| {
+                let queue = &self.queues[&self.jobs[job].queue];
+                !self.is_pending(job) && queue.state == QueueState::Open && self.job_valid(job)
+            })
+            .collect();
+        while let Some(job) = self.best_job(&jobs) {
+            jobs.retain(|&other| other != job);
+            let queue = self.jobs[job].queue.clone();
+            let mut tasks = self.pending(job);
+            tasks.retain(|&task| self.tasks[task].nominated.is_some());
+            self.sort_tasks(&mut tasks);
+            for task in tasks {
+                let request = &self.tasks[task].request;
+                if !self.proportion.allocatable(&queue, request) {
+                    continue;
+                }
+                if let Some((slot, _)) = self.promised_place(task) {
+                    self.place(task, slot, Status::Pipelined);
+                    self.reserved.push(job);
+                }
+            }
+        }
+        self.reserved.dedup();
+    }
+
+    /// The node that a task was promised, if it may go there now or once those that leave it are gone.
+    fn promised_place(&mut self, task: usize) -> Option<(usize, Status)> {
+        let row = &self.tasks[task];
+        let name = row.nominated.as_ref()?;
+        let named = |node: &super::node::Node| node.object.name == *name;
+        let slot = self.nodes.iter().position(|node| node.as_ref().is_some_and(named))?;
+        let node = self.nodes[slot].as_ref()?;
+        let (now, later) = (node.fits_idle(&row.request), node.fits_future(&row.request));
+        if now && later && self.feasible(task, slot) {
+            return Some((slot, Status::Allocated));
+        }
+        let leaving: Vec<usize> = (0..self.tasks.len())
+            .filter(|&other| {
+                let other = &self.tasks[other];
+                other.status == Status::Releasing && other.node == Some(slot)
+            })
+            .collect();
+        let whole = self.nodes[slot].clone();
+        for &other in &leaving {
+            self.tasks[other].node = None;
+            if let Some(node) = &mut self.nodes[slot] {
+                node.remove(&self.tasks[other], Status::Releasing);
+            }
+        }
+        let possible = later && self.feasible(task, slot);
+        self.nodes[slot] = whole;
+        leaving.iter().for_each(|&other| self.tasks[other].node = Some(slot));
+        possible.then_some((slot, Status::Pipelined))
+    }
+
+    fn give_up_nominations(&mut self, job: usize) {
+        for task in self.jobs[job].tasks.clone() {
+            if self.tasks[task].nominated.take().is_some() {
+                self.given_up.push(self.tasks[task].uid.clone());
+            }
+        }
+    }
+
+    /// Gives a gang the places back that were kept for it.
+    fn take_back_reserved(&mut self, job: usize) {
+        for task in self.jobs[job].tasks.clone() {
+            if self.tasks[task].status == Status::Pipelined {
+                self.unplace(task);
+            }
+        }
+    }
+
     /// What a broken gang still needs: places for its waiting pods, then places that members left.
     fn keep_places(&mut self, job: usize) {
         let queue = self.jobs[job].queue.clone();
@@ -233,7 +340,11 @@ impl Session {
     }
 
     /// Best node for a task, and whether its room is free or still being freed.
-    fn choose(&self, task: usize) -> Option<(usize, Status)> {
+    fn choose(&mut self, task: usize) -> Option<(usize, Status)> {
+        // The node that was promised goes before all others (4.2.4 step 5).
+        if let Some(choice) = self.promised_place(task) {
+            return Some(choice);
+        }
         let request = &self.tasks[task].request;
         let feasible: Vec<usize> = (0..self.nodes.len())
             .filter(|&slot| {
@@ -241,15 +352,6 @@ impl Session {
                     && self.feasible(task, slot)
             })
             .collect();
-        // The node that its status names goes before all others (4.2.4 step 5).
-        let named = |slot: &usize| {
-            let node = self.nodes[*slot].as_ref().map(|node| &node.object.name);
-            node.is_some() && node == self.tasks[task].nominated.as_ref()
-        };
-        let feasible = match feasible.iter().copied().find(named) {
-            Some(slot) => vec![slot],
-            None => feasible,
-        };
         let fits = |slot: &usize| self.nodes[*slot].as_ref().is_some_and(|n| n.fits_idle(request));
         let free: Vec<usize> = feasible.iter().copied().filter(fits).collect();
         if free.is_empty() {

@@ -114,12 +114,18 @@ impl Model {
         self.world.see_refusals(now_ms);
         self.world.see_absence(now_ms);
         let mut session = session::Session::open(&self.world, &self.plugins, &self.actions, now_ms);
+        session.reserve_nominated();
         for action in &self.actions {
             match action.as_str() {
                 "enqueue" => enqueue::run(&mut session),
                 "allocate" => allocate::run(&mut session),
                 "backfill" => backfill::run(&mut session),
                 other => panic!("the reference has no action {other}"),
+            }
+        }
+        for uid in std::mem::take(&mut session.given_up) {
+            if let Some(pod) = self.world.pods.get_mut(&uid) {
+                pod.object.nominated = None;
             }
         }
         close::run(&mut session, &mut self.world)

@@ -116,6 +116,10 @@ pub struct Session {
     pub binds: Vec<(ObjectKey, Vec<(String, String)>)>,
     pub admitted: Vec<ObjectKey>,
     pub refused: Vec<ObjectKey>,
+    /// Gangs for whose nominated tasks places are kept.
+    pub reserved: Vec<usize>,
+    /// Pods whose nomination ended.
+    pub given_up: Vec<String>,
     /// Gangs that wait for members that cannot be tried yet.
     pub incomplete: usize,
 }
@@ -152,6 +156,8 @@ impl Session {
             binds: Vec::new(),
             admitted: Vec::new(),
             refused: Vec::new(),
+            reserved: Vec::new(),
+            given_up: Vec::new(),
             incomplete: 0,
         };
         session.add_tasks(world);
