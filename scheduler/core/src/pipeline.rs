@@ -6,7 +6,7 @@ use tephra_api::conf::{Flag, SchedulerConf};
 use crate::action::Action;
 use crate::index::score::ScoreConfig;
 use crate::matching::static_filter::PredicateSwitches;
-use crate::plugin::{Admission, Delta, Evictor, Hooks, Invalid, OrderKey, Plugin, Vote};
+use crate::plugin::{Admission, Delta, EvictFor, Evictor, Hooks, Invalid, OrderKey, Plugin, Vote};
 use crate::registry;
 use crate::state::State;
 use crate::state::classes::ClassId;
@@ -78,7 +78,16 @@ impl Pipeline {
         let mut pipeline = Self { switches: PredicateSwitches::NONE, ..Self::default() };
         for name in &conf.actions {
             match registry::ACTIONS.iter().find(|(known, _)| known == name) {
-                Some((_, make)) => pipeline.actions.push(make()),
+                Some((_, make)) => {
+                    let mut action = make();
+                    if let Some(arguments) = conf.action(name) {
+                        let mut wrong = Vec::new();
+                        action.configure(arguments, &mut wrong);
+                        let told = wrong.into_iter().map(|text| format!("action {name}: {text}"));
+                        warnings.extend(told);
+                    }
+                    pipeline.actions.push(action);
+                }
                 None => warnings.push(format!("action {name} is not built yet: skipped")),
             }
             pipeline.admits |= name == "enqueue";
@@ -213,6 +222,12 @@ impl Pipeline {
             }
         }
         victims
+    }
+
+    /// Plugin gang has a say in who is evicted. Where it is told to have none, gangs lose more than their surplus, and
+    /// then all of their pods go (I5).
+    pub fn gang_protects(&self, why: EvictFor) -> bool {
+        self.with(why.hook()).any(|slot| slot.name == "gang")
     }
 
     /// The queue may take room from others for a pod of this class.

@@ -193,6 +193,11 @@ impl EvictFor {
         }
     }
 
+    /// Gangs make room for gangs.
+    pub fn is_of_gangs(self) -> bool {
+        matches!(self, Self::GangPreempt | Self::GangReclaim)
+    }
+
     /// The reason in conditions and events (5.6).
     pub fn reason(self) -> &'static str {
         match self {

@@ -14,6 +14,8 @@ pub const ACTIONS: &[(&str, MakeAction)] = &[
     ("allocate", || Box::new(action::allocate::Allocate)),
     ("preempt", || Box::new(action::preempt::Preempt)),
     ("reclaim", || Box::new(action::reclaim::Reclaim)),
+    ("gangpreempt", || Box::<action::gangpreempt::GangPreempt>::default()),
+    ("gangreclaim", || Box::<action::gangreclaim::GangReclaim>::default()),
     ("backfill", || Box::new(action::backfill::Backfill)),
 ];
 
@@ -32,7 +34,7 @@ pub const PLUGINS: &[(&str, MakePlugin)] = &[
 ];
 
 /// Actions of Volcano that later work brings. A configuration may name them; they are skipped with a warning.
-pub const LATER_ACTIONS: [&str; 3] = ["shuffle", "gangpreempt", "gangreclaim"];
+pub const LATER_ACTIONS: [&str; 1] = ["shuffle"];
 
 /// Names that `actions` may hold: those of the list, then [`LATER_ACTIONS`].
 pub fn action_names() -> &'static [&'static str] {

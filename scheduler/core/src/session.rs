@@ -5,7 +5,7 @@
 pub mod broken;
 mod choose;
 pub mod close;
-mod hunting;
+pub mod hunt;
 mod nominate;
 pub mod order;
 mod pack;
@@ -14,8 +14,9 @@ pub mod place;
 mod queue_status;
 mod ranking;
 pub mod reasons;
+mod spare;
 pub mod statement;
-pub mod victims;
+mod victims;
 pub mod worksheet;
 
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -4,9 +4,8 @@
 use super::Action;
 use crate::plugin::EvictFor;
 use crate::session::Session;
+use crate::session::hunt::Prey;
 use crate::session::order::Heaps;
-use crate::session::victims::Prey;
-use crate::state::jobs::JobId;
 
 /// The action.
 #[derive(Debug)]
@@ -14,39 +13,25 @@ pub struct Reclaim;
 
 impl Action for Reclaim {
     fn run(&mut self, session: &mut Session<'_>) {
-        let mut heaps = Heaps::default();
-        for job in session.jobs() {
-            if session.may_hunt(job) {
-                heaps.push_job(session, job);
-            }
-        }
-        while let Some(queue) = heaps.pop_queue() {
-            if session.pipeline.overused(session.state, queue) {
-                continue;
-            }
-            while let Some(job) = heaps.pop_job(queue) {
-                reclaim_for(session, job);
-            }
-        }
+        let whole_gangs = !session.pipeline.gang_protects(EvictFor::Reclaim);
+        take_back(session, EvictFor::Reclaim, whole_gangs);
     }
 }
 
-fn reclaim_for(session: &mut Session<'_>, job: JobId) {
-    let queue = session.state.jobs[job as usize].queue;
-    let tasks = session.waiting_in_order(job);
-    let mut hunt = session.hunt(EvictFor::Reclaim, Prey::OtherQueues, job);
-    if session.is_hopeless(&hunt, &tasks, session.needed(job)) {
-        return;
-    }
-    let from = session.journal.savepoint();
-    for task in tasks {
-        if !session.pipeline.job_starving(session.state, job) {
-            break;
-        }
-        let class = session.state.tasks[task].class;
-        if session.pipeline.preemptive(session.state, queue, class) {
-            session.make_room(&mut hunt, task);
+/// Lets every queue that is not above its share take back for its starving jobs, queue by queue (B29).
+pub(super) fn take_back(session: &mut Session<'_>, why: EvictFor, whole_gangs: bool) {
+    let mut heaps = Heaps::default();
+    for job in session.jobs() {
+        if session.may_hunt(job) {
+            heaps.push_job(session, job);
         }
     }
-    session.settle_hunt(from, Prey::OtherQueues, job);
+    while let Some(queue) = heaps.pop_queue() {
+        if session.pipeline.overused(session.state, queue) {
+            continue;
+        }
+        while let Some(job) = heaps.pop_job(queue) {
+            session.hunt_for(why, Prey::OtherQueues, job, whole_gangs);
+        }
+    }
 }

@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 use tephra_api::reasons;
 
-use super::{EvictFor, Evictor, Hooks, Invalid, OrderKey, Plugin, Vote};
+use super::{Evictor, Hooks, Invalid, OrderKey, Plugin, Vote};
 use crate::planted::{Bug, planted};
 use crate::state::State;
 use crate::state::jobs::JobId;
@@ -74,7 +74,7 @@ impl Plugin for Gang {
 
     /// Per victim job, tasks are given in order as long as more than the minimum stays ready (P4, P5).
     fn victims(&self, state: &State, evictor: &Evictor, keep: &mut Vec<TaskId>) -> Vote {
-        if matches!(evictor.why, EvictFor::GangPreempt | EvictFor::GangReclaim) {
+        if evictor.why.is_of_gangs() {
             return Vote::Permit;
         }
         let mut left: FxHashMap<JobId, u32> = FxHashMap::default();

@@ -17,7 +17,7 @@ use crate::state::status::Status;
 use crate::state::tasks::{NO_NUMBER, TaskId};
 
 /// Plugins' key, then the older one, then the name: of a queue its own, of a job `namespace/name` (Volcano's job id).
-type Rank = Reverse<(OrderKey, i64, Arc<str>)>;
+pub(super) type Rank = Reverse<(OrderKey, i64, Arc<str>)>;
 
 /// Queues and their waiting jobs.
 #[derive(Default)]
@@ -75,15 +75,9 @@ impl Heaps {
 }
 
 impl Session<'_> {
-    fn queue_rank(&self, queue: QueueId) -> Rank {
+    pub(super) fn queue_rank(&self, queue: QueueId) -> Rank {
         let row = &self.state.queues[queue as usize];
         Reverse((self.pipeline.queue_order(self.state, queue), row.created_ms, row.name.clone()))
-    }
-
-    /// Key of a queue as a victim where no plugin orders victims: the queue that would be served last goes first.
-    pub(super) fn queue_rank_for_victims(&self, queue: QueueId) -> impl Ord + use<> {
-        // A rank is reversed already, so that heaps give the first queue.
-        self.queue_rank(queue)
     }
 
     /// A gang that lost members after it had started goes before everything else of its queue, so that nobody

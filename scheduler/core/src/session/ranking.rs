@@ -78,6 +78,15 @@ impl Ranking {
         (best.0 < Lack::INFINITY).then_some(best.1 as NodeId)
     }
 
+    /// Looks again at a node that somebody left or came to, also if it was left out before.
+    pub(super) fn see_change(&mut self, state: &State, class: ClassId, node: NodeId) {
+        let key = state.classes.list[class as usize].key;
+        if key != NO_KEY && state.classes.keys[key as usize].allows(node) {
+            self.open[node as usize / LANES] |= 1 << (node as usize % LANES);
+        }
+        self.evaluate(state, node as usize / LANES);
+    }
+
     /// Leaves a node out from now on.
     pub(super) fn exclude(&mut self, state: &State, node: NodeId) {
         self.open[node as usize / LANES] &= !(1 << (node as usize % LANES));
@@ -85,7 +94,7 @@ impl Ranking {
     }
 
     /// Looks at the block of a node again.
-    pub(super) fn evaluate(&mut self, state: &State, block: usize) {
+    fn evaluate(&mut self, state: &State, block: usize) {
         let mut lacks = [0.0; LANES];
         for &(dim, amount, weight) in &self.request {
             let now = &state.reach.column(0, dim)[block * LANES..][..LANES];

@@ -1,174 +1,54 @@
-//! The search for victims that preempt, reclaim and the gang actions share. A gang's waiting pods get promised places one
-//! by one: the node that lacks least goes first, victims of the lowest priority before others, and on each node plugins
-//! decide who may leave (Volcano 3.7) and the order of victims who does (3.8). Everything is an operation in the journal,
-//! so a gang that cannot start leaves no trace; of a plan that works, every victim is spared that is not needed.
+//! Who may be asked to leave for a pod, and in which order: what the action looks at at all, what plugins allow (Volcano
+//! 3.7), the order of victims (3.8), and I5: nobody of higher priority goes, and whoever's gang would fall below its
+//! minimum goes with all of it or not at all.
 
 use std::cmp::Reverse;
 
 use super::Session;
-use super::ranking::Ranking;
-use super::statement::{Op, Savepoint};
+use super::hunt::{Hunt, Prey, Stage};
 use crate::plugin::{EvictFor, Evictor, OrderKey};
-use crate::state::classes::ClassId;
 use crate::state::jobs::JobId;
-use crate::state::nodes::{LANES, NodeId};
-use crate::state::resource::{PODS, Request};
+use crate::state::nodes::NodeId;
+use crate::state::resource::Request;
 use crate::state::status::Status;
 use crate::state::tasks::{NO_JOB, TaskId};
 
-/// Whose pods may have to leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prey {
-    /// Pods of other jobs of the queue, of lower or equal priority.
-    Queue,
-    /// Pods of the job itself, of lower priority.
-    Job,
-    /// Pods of other queues that may be reclaimed from.
-    OtherQueues,
-}
-
-/// A search for one job.
-#[derive(Debug)]
-pub struct Hunt {
-    why: EvictFor,
-    prey: Prey,
-    job: JobId,
-    /// Nodes with prey, where these are few and known.
-    among: Option<Vec<u64>>,
-    /// The last step of [`crate::state::reach::Reach`] that the search may go to.
-    last: usize,
-    /// Per class the step that is being searched.
-    rankings: Vec<(ClassId, usize, Ranking)>,
-}
-
 impl Session<'_> {
-    /// Begins a search.
-    pub fn hunt(&mut self, why: EvictFor, prey: Prey, job: JobId) -> Hunt {
-        self.state.refresh_reach();
-        let priority = self.state.jobs[job as usize].priority;
-        let reach = &self.state.reach;
-        let last = match prey {
-            Prey::Queue => reach.below(priority.saturating_add(1)),
-            Prey::Job | Prey::OtherQueues => reach.last(),
-        };
-        let among = match prey {
-            Prey::Queue => self.nodes_of_queue(job),
-            Prey::Job => Some(self.nodes_of(&[job])),
-            Prey::OtherQueues => None,
-        };
-        Hunt { why, prey, job, among, last, rankings: Vec::new() }
-    }
-
-    /// Even if everybody left who might, too few of these pods would find room.
-    pub fn is_hopeless(&mut self, hunt: &Hunt, tasks: &[TaskId], need: u32) -> bool {
-        let mut classes: Vec<(ClassId, u64)> = Vec::new();
-        for &task in tasks {
-            let class = self.state.tasks[task].class;
-            match classes.iter_mut().find(|(known, _)| *known == class) {
-                Some((_, count)) => *count += 1,
-                None => classes.push((class, 1)),
-            }
-        }
-        let mut found = 0;
-        for (class, count) in classes {
-            let ranking = Ranking::new(self.state, class, hunt.last, hunt.among.as_deref());
-            found += ranking.copies(self.state, count).min(count);
-            if found >= u64::from(need) {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Promises a waiting pod a place, for which others may have to leave. False when nobody has to or may.
-    pub fn make_room(&mut self, hunt: &mut Hunt, task: TaskId) -> bool {
-        if self.held(task).is_some() {
-            return false;
-        }
-        let class = self.state.tasks[task].class;
-        let alone = self.state.tasks[task].never_preempts;
-        let at = match hunt.rankings.iter().position(|(known, ..)| *known == class) {
-            Some(at) => at,
-            None => {
-                let ranking = Ranking::new(self.state, class, 0, hunt.among.as_deref());
-                hunt.rankings.push((class, 0, ranking));
-                hunt.rankings.len() - 1
-            }
-        };
-        loop {
-            let (_, step, ranking) = &mut hunt.rankings[at];
-            let step_now = *step;
-            let Some(node) = ranking.best() else {
-                // Steps between nothing and everything matter only where low priorities shall go first.
-                let next = if hunt.prey == Prey::Queue { step_now + 1 } else { hunt.last };
-                if step_now >= hunt.last || alone {
-                    return false;
-                }
-                let ranking = Ranking::new(self.state, class, next, hunt.among.as_deref());
-                hunt.rankings[at] = (class, next, ranking);
-                continue;
-            };
-            if self.make_room_on(hunt, step_now, task, node) {
-                self.state.refresh_reach_of(node);
-                for (.., ranking) in &mut hunt.rankings {
-                    ranking.evaluate(self.state, node as usize / LANES);
-                }
-                return true;
-            }
-            hunt.rankings[at].2.exclude(self.state, node);
-        }
-    }
-
-    /// Evicts on one node until the pod fits there, and promises it the place.
-    fn make_room_on(&mut self, hunt: &Hunt, step: usize, task: TaskId, node: NodeId) -> bool {
-        if !self.volumes_allow(task, node) {
-            return false;
-        }
-        let class = self.state.tasks[task].class;
-        let request = self.state.classes.list[class as usize].request.clone();
-        let queue = self.state.jobs[hunt.job as usize].queue;
-        let from = self.journal.savepoint();
-        let mut victims: Option<std::vec::IntoIter<TaskId>> = None;
-        loop {
-            if self.state.nodes.fits_after(node, &request)
-                && self.pipeline.allocatable(self.state, queue, class, 1) > 0
-                && self.pods_allow_later(task, node)
-            {
-                self.place(task, node, true);
-                return true;
-            }
-            if victims.is_none() {
-                let allowed = self.allowed_victims(hunt, step, task, node);
-                if !self.suffice(node, &request, &allowed) {
-                    return false;
-                }
-                victims = Some(allowed.into_iter());
-            }
-            match victims.as_mut().and_then(Iterator::next) {
-                Some(victim) => self.evict(victim, hunt.why),
-                None => {
-                    self.rollback(from);
-                    return false;
-                }
-            }
-        }
-    }
-
     /// Who may leave a node for a pod, first victim first.
-    fn allowed_victims(&self, hunt: &Hunt, step: usize, task: TaskId, node: NodeId) -> Vec<TaskId> {
-        let limit = self.state.reach.limit(step);
-        let mut candidates: Vec<TaskId> =
-            self.state.tasks_on(node).filter(|&it| self.is_prey(hunt, limit, task, it)).collect();
+    pub(super) fn allowed_victims(
+        &self,
+        hunt: &Hunt,
+        stage: &Stage,
+        task: TaskId,
+        node: NodeId,
+    ) -> Vec<TaskId> {
+        let limit = self.state.reach.limit(stage.step);
+        let mut candidates: Vec<TaskId> = self
+            .state
+            .tasks_on(node)
+            .filter(|&it| self.is_prey(hunt, task, it) && self.priority_of_job_of(it) <= limit)
+            .collect();
         if candidates.is_empty() {
             return candidates;
         }
         self.sort_victims(hunt.job, &mut candidates);
-        let evictor = Evictor { why: hunt.why, job: hunt.job, task };
-        self.pipeline.victims(self.state, &evictor, &candidates)
+        if self.pipeline.gang && hunt.why.is_of_gangs() {
+            candidates.sort_by_key(|&it| !self.is_surplus(it));
+        }
+        self.ask_plugins(hunt, task, &candidates)
     }
 
-    /// May this pod be asked to leave at all? What is left to ask is up to the plugins.
-    fn is_prey(&self, hunt: &Hunt, limit: i32, by: TaskId, candidate: TaskId) -> bool {
+    fn ask_plugins(&self, hunt: &Hunt, task: TaskId, candidates: &[TaskId]) -> Vec<TaskId> {
+        let evictor = Evictor { why: hunt.why, job: hunt.job, task };
+        self.pipeline.victims(self.state, &evictor, candidates)
+    }
+
+    fn priority_of_job_of(&self, task: TaskId) -> i32 {
+        self.state.jobs[self.state.tasks[task].job as usize].priority
+    }
+
+    /// May this pod be asked to leave at all? (4.4.1, 4.5, 4.7.)
+    fn is_prey(&self, hunt: &Hunt, by: TaskId, candidate: TaskId) -> bool {
         let row = &self.state.tasks[candidate];
         let running = match hunt.prey {
             Prey::OtherQueues => row.status == Status::Running,
@@ -177,22 +57,25 @@ impl Session<'_> {
         if !running || !row.preemptable || row.job == NO_JOB {
             return false;
         }
+        let (mine, theirs) =
+            (&self.state.jobs[hunt.job as usize], &self.state.jobs[row.job as usize]);
+        let Some(group) = &theirs.group else { return false };
         let best_effort = |task: TaskId| {
             self.state.classes.list[self.state.tasks[task].class as usize].best_effort
         };
-        if best_effort(by) && !best_effort(candidate) && hunt.prey != Prey::OtherQueues {
+        if hunt.why == EvictFor::Preempt && best_effort(by) && !best_effort(candidate) {
             return false;
         }
-        let (mine, theirs) =
-            (&self.state.jobs[hunt.job as usize], &self.state.jobs[row.job as usize]);
-        if theirs.group.is_none() || theirs.priority > limit {
+        if hunt.why.is_of_gangs() && !group.preemptable {
             return false;
         }
         match hunt.prey {
             Prey::Queue => {
-                row.job != hunt.job
-                    && theirs.queue == mine.queue
-                    && theirs.priority <= mine.priority
+                let lower = match hunt.why {
+                    EvictFor::GangPreempt => theirs.priority < mine.priority,
+                    _ => theirs.priority <= mine.priority,
+                };
+                lower && row.job != hunt.job && theirs.queue == mine.queue
             }
             Prey::Job => row.job == hunt.job && row.priority < self.state.tasks[by].priority,
             Prey::OtherQueues => {
@@ -201,8 +84,46 @@ impl Session<'_> {
         }
     }
 
+    /// The gang of a pod is whole without it.
+    fn is_surplus(&self, task: TaskId) -> bool {
+        let row = &self.state.tasks[task];
+        let job = &self.state.jobs[row.job as usize];
+        !self.pipeline.gang || job.has_surplus_of(row.role)
+    }
+
+    /// A victim, with its whole gang where that would no longer be whole; nobody where that is not allowed.
+    pub(super) fn with_companions(
+        &self,
+        hunt: &Hunt,
+        stage: &Stage,
+        by: TaskId,
+        victim: TaskId,
+    ) -> Vec<TaskId> {
+        let row = &self.state.tasks[victim];
+        if row.status == Status::Releasing {
+            // It left with somebody else of its gang.
+            return Vec::new();
+        }
+        if hunt.prey == Prey::Job || self.is_surplus(victim) {
+            return vec![victim];
+        }
+        if !stage.whole {
+            return Vec::new();
+        }
+        let mut gang: Vec<TaskId> = self.state.jobs[row.job as usize]
+            .tasks
+            .iter()
+            .copied()
+            .filter(|&task| self.state.tasks[task].status.is_allocated())
+            .collect();
+        self.sort_victims(hunt.job, &mut gang);
+        let all = gang.iter().all(|&task| self.is_prey(hunt, by, task))
+            && self.ask_plugins(hunt, by, &gang).len() == gang.len();
+        if all { gang } else { Vec::new() }
+    }
+
     /// All of these together leave room enough.
-    fn suffice(&self, node: NodeId, request: &Request, victims: &[TaskId]) -> bool {
+    pub(super) fn suffice(&self, node: NodeId, request: &Request, victims: &[TaskId]) -> bool {
         request.iter().all(|&(dim, amount)| {
             let held = |task: &TaskId| {
                 let class = self.state.tasks[*task].class;
@@ -222,14 +143,11 @@ impl Session<'_> {
         victims.sort_by_cached_key(|&task| {
             let row = &self.state.tasks[task];
             let queue = self.state.jobs[row.job as usize].queue;
-            let by_queue = if queue == own {
-                (None, None)
-            } else {
-                match self.pipeline.victim_queue_order(self.state, own, queue) {
-                    Some(key) => (Some(key), None),
-                    None => (None, Some(self.queue_rank_for_victims(queue))),
-                }
-            };
+            let by_queue = (queue != own).then(|| {
+                let key = self.pipeline.victim_queue_order(self.state, own, queue);
+                let reversed = key.is_none().then(|| self.queue_rank(queue));
+                (key, reversed)
+            });
             let by_task: (OrderKey, u64, i64) =
                 (self.pipeline.task_order(self.state, task), row.number, row.created_ms);
             (
@@ -239,128 +157,5 @@ impl Session<'_> {
                 Reverse(row.pod.clone()),
             )
         });
-    }
-
-    /// Spares every victim of a plan that turns out not to be needed, the last one first.
-    pub fn spare_needless(&mut self, from: Savepoint) {
-        let mut at = self.journal.since(from).len();
-        while at > 0 {
-            at -= 1;
-            let Op::Evict { task, was, .. } = self.journal.since(from)[at] else { continue };
-            if self.can_spare(from, task, was) {
-                self.journal.remove(from, at);
-            }
-        }
-    }
-
-    /// Puts a victim back if the plan works all the same; its places may move.
-    fn can_spare(&mut self, from: Savepoint, victim: TaskId, was: Status) -> bool {
-        let row = &self.state.tasks[victim];
-        let (node, class) = (row.node, row.class);
-        let request = self.state.classes.list[class as usize].request.clone();
-        let moved = self.move_away(from, node, &request);
-        let fits = self.state.nodes.fits_after(node, &request);
-        if fits {
-            self.undo(Op::Evict { task: victim, was, why: EvictFor::Preempt });
-            if self.plan_holds(from) {
-                return true;
-            }
-            self.state.evict(victim);
-            self.account(victim, -1);
-        }
-        for (at, back) in moved.into_iter().rev() {
-            self.move_place(from, at, back);
-        }
-        false
-    }
-
-    /// Moves promised places from a node to room that is left elsewhere, until a request fits on the node. Gives the
-    /// moved operations with the nodes where they were.
-    fn move_away(
-        &mut self,
-        from: Savepoint,
-        node: NodeId,
-        request: &Request,
-    ) -> Vec<(usize, NodeId)> {
-        let mut moved = Vec::new();
-        for at in 0..self.journal.since(from).len() {
-            if self.state.nodes.fits_after(node, request) {
-                break;
-            }
-            let Op::Place { task, node: here, .. } = self.journal.since(from)[at] else { continue };
-            if here != node || self.depends_on_pods(task) || self.has_volumes(task) {
-                continue;
-            }
-            let class = self.state.tasks[task].class;
-            self.state.refresh_reach();
-            let mut ranking = Ranking::new(self.state, class, 0, None);
-            ranking.exclude(self.state, node);
-            if let Some(elsewhere) = ranking.best() {
-                self.move_place(from, at, elsewhere);
-                moved.push((at, node));
-            }
-        }
-        moved
-    }
-
-    fn move_place(&mut self, from: Savepoint, at: usize, node: NodeId) {
-        if let Some(Op::Place { task, .. }) = self.journal.set_node(from, at, node) {
-            self.state.unplace(task);
-            self.state.place(task, node, Status::Pipelined);
-        }
-    }
-
-    /// The queue may still take, and other pods still allow, every place of the plan.
-    fn plan_holds(&mut self, from: Savepoint) -> bool {
-        let mut asked: Vec<ClassId> = Vec::new();
-        for at in 0..self.journal.since(from).len() {
-            let Op::Place { task, node, .. } = self.journal.since(from)[at] else { continue };
-            let row = &self.state.tasks[task];
-            let (class, queue) = (row.class, self.state.jobs[row.job as usize].queue);
-            let depends = self.depends_on_pods(task);
-            if !depends && asked.contains(&class) {
-                continue;
-            }
-            asked.push(class);
-            self.state.unplace(task);
-            self.account(task, -1);
-            let holds = self.pipeline.allocatable(self.state, queue, class, 1) > 0
-                && (!depends || self.pods_allow_later(task, node));
-            self.state.place(task, node, Status::Pipelined);
-            self.account(task, 1);
-            if !holds {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Nodes where other jobs of a job's queue have pods, unless that is most of them anyway.
-    fn nodes_of_queue(&self, job: JobId) -> Option<Vec<u64>> {
-        let row = &self.state.jobs[job as usize];
-        let pods = self.state.queues[row.queue as usize].allocated.get(PODS);
-        if pods > self.state.nodes.len() as i128 / 4 {
-            return None;
-        }
-        let others: Vec<JobId> = (0..self.state.jobs.len() as JobId)
-            .filter(|&other| {
-                let other = &self.state.jobs[other as usize];
-                other.live && other.queue == row.queue && other.priority <= row.priority
-            })
-            .collect();
-        Some(self.nodes_of(&others))
-    }
-
-    fn nodes_of(&self, jobs: &[JobId]) -> Vec<u64> {
-        let mut bits = vec![0; self.state.nodes.blocks()];
-        for &job in jobs {
-            for &task in &self.state.jobs[job as usize].tasks {
-                let row = &self.state.tasks[task];
-                if matches!(row.status, Status::Bound | Status::Running) {
-                    bits[row.node as usize / LANES] |= 1_u64 << (row.node as usize % LANES);
-                }
-            }
-        }
-        bits
     }
 }

@@ -46,6 +46,8 @@ pub struct Group {
     pub min_resources: Option<Vector>,
     /// `spec.priorityClassName`.
     pub priority_class: Arc<str>,
+    /// Gang actions may evict its pods (annotation or label `volcano.sh/preemptable`, absent is yes).
+    pub preemptable: bool,
     /// How long it may wait, in milliseconds, by its annotation: for plugin `sla`.
     pub waiting_ms: Option<i64>,
     /// Status as last read or decided; see [`Group::set_status`].
@@ -189,6 +191,13 @@ impl Job {
         }
         let lacks = |row: &Role| row.min.saturating_sub(row.counts.ready() + row.best_effort);
         self.roles.iter().find(|row| row.role == role).map_or(0, lacks)
+    }
+
+    /// The gang is whole without one more pod of a role that is ready now.
+    pub fn has_surplus_of(&self, role: u32) -> bool {
+        let role = self.roles.iter().find(|row| row.role == role);
+        let spare = |row: &Role| !self.role_minimums_apply() || row.counts.ready() > row.min;
+        self.counts.ready() > self.min_member() && role.is_none_or(spare)
     }
 
     /// Volcano `CheckTaskValid`.

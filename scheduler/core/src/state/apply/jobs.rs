@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::event::{ObjectKey, PodGroupObject};
+use tephra_api::keys;
+
+use crate::event::{Labels, ObjectKey, PodGroupObject};
 use crate::state::jobs::{Group, Job, JobId};
 use crate::state::nodes::NO_NODE;
 use crate::state::tasks::{NO_JOB, TaskId};
@@ -89,6 +91,7 @@ impl State {
 
     pub(super) fn set_group(&mut self, object: PodGroupObject) {
         let job = self.job_row(&object.key);
+        let preemptable = says_preemptable(&object);
         let queue_name =
             if object.queue.is_empty() { self.default_queue.to_string() } else { object.queue };
         let queue = self.queue_row(&queue_name);
@@ -128,6 +131,7 @@ impl State {
             min_task_total: roles.iter().map(|&(_, min)| u64::from(min)).sum(),
             min_resources,
             priority_class,
+            preemptable: preemptable,
             waiting_ms: waiting::annotated(&object.annotations),
             ..Group::default()
         };
@@ -210,4 +214,14 @@ impl State {
             }
         }
     }
+}
+
+/// Annotation before label; what is no Go boolean is no permission.
+fn says_preemptable(object: &PodGroupObject) -> bool {
+    let of = |list: &Labels| {
+        list.iter().find(|(key, _)| key == keys::PREEMPTABLE).map(|(_, text)| text.clone())
+    };
+    of(&object.annotations).or_else(|| of(&object.labels)).is_none_or(|text| {
+        matches!(text.as_str(), "1" | "t" | "T" | "TRUE" | "true" | "True")
+    })
 }

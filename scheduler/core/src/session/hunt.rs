@@ -1,0 +1,287 @@
+//! The search for room that preempt, reclaim and the gang actions share. A gang's waiting pods get promised places one by
+//! one: the node that lacks least goes first, victims of the lowest priority before others, surplus pods before whole
+//! gangs. Everything is an operation in the journal, so a gang that cannot start leaves no trace; of a plan that works,
+//! every victim is spared that is not needed ([`super::spare`]). Who may leave is decided in [`super::victims`].
+
+use super::ranking::Ranking;
+use super::statement::{Op, Savepoint};
+use super::{Refusal, Session};
+use crate::event::QueueState;
+use crate::plugin::EvictFor;
+use crate::state::classes::ClassId;
+use crate::state::jobs::JobId;
+use crate::state::nodes::{LANES, NodeId};
+use crate::state::resource::PODS;
+use crate::state::status::Status;
+use crate::state::tasks::TaskId;
+
+/// Whose pods may have to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prey {
+    /// Pods of other jobs of the queue.
+    Queue,
+    /// Pods of the job itself.
+    Job,
+    /// Pods of other queues.
+    OtherQueues,
+}
+
+/// A search for one job.
+#[derive(Debug)]
+pub struct Hunt {
+    pub(super) why: EvictFor,
+    pub(super) prey: Prey,
+    pub(super) job: JobId,
+    /// Gangs may go as a whole where their surplus is not enough.
+    whole_gangs: bool,
+    /// Nodes with prey, where these are few and known.
+    among: Option<Vec<u64>>,
+    /// The last step of [`crate::state::reach::Reach`] that the search may go to.
+    last: usize,
+    stages: Vec<Stage>,
+}
+
+/// How far the search has gone for the pods of a class.
+#[derive(Debug)]
+pub(super) struct Stage {
+    class: ClassId,
+    /// Step of [`crate::state::reach::Reach`]: victims are of low priority first.
+    pub(super) step: usize,
+    /// Whole gangs go too.
+    pub(super) whole: bool,
+    ranking: Ranking,
+}
+
+impl Session<'_> {
+    /// Makes room for what a job lacks, or changes nothing.
+    pub fn hunt_for(&mut self, why: EvictFor, prey: Prey, job: JobId, whole_gangs: bool) {
+        if !self.pipeline.job_starving(self.state, job) {
+            return;
+        }
+        let queue = self.state.jobs[job as usize].queue;
+        let mut tasks = self.waiting_in_order(job);
+        if prey == Prey::OtherQueues {
+            let class = |task: TaskId| self.state.tasks[task].class;
+            tasks.retain(|&task| self.pipeline.preemptive(self.state, queue, class(task)));
+        }
+        let mut hunt = self.begin_hunt(why, prey, job, whole_gangs);
+        if tasks.is_empty() || self.is_hopeless(&hunt, &tasks) {
+            return;
+        }
+        let from = self.journal.savepoint();
+        for task in tasks {
+            if !self.pipeline.job_starving(self.state, job) {
+                break;
+            }
+            let class = self.state.tasks[task].class;
+            if prey != Prey::OtherQueues || self.pipeline.preemptive(self.state, queue, class) {
+                self.make_room(&mut hunt, task);
+            }
+        }
+        self.settle_hunt(from, prey, job);
+    }
+
+    /// The job is admitted, valid, in an open queue, and starves.
+    pub fn may_hunt(&self, job: JobId) -> bool {
+        let row = &self.state.jobs[job as usize];
+        let queue = &self.state.queues[row.queue as usize];
+        !row.is_pending()
+            && queue.exists
+            && !matches!(queue.state, QueueState::Closed | QueueState::Closing)
+            && !row.has_topology
+            && !(row.bind_failures > 1 && self.state.now_ms < row.retry_at_ms)
+            && self.pipeline.job_valid(self.state, job).is_ok()
+            && self.pipeline.job_starving(self.state, job)
+    }
+
+    /// Waiting pods of a job, best-effort ones included, in the order in which they are placed.
+    fn waiting_in_order(&self, job: JobId) -> Vec<TaskId> {
+        let mut tasks = super::order::pending_tasks(self.state, job, false);
+        tasks.extend(super::order::pending(self.state, job, true));
+        self.sort_tasks(&mut tasks);
+        tasks
+    }
+
+    fn begin_hunt(&mut self, why: EvictFor, prey: Prey, job: JobId, whole_gangs: bool) -> Hunt {
+        self.state.refresh_reach();
+        let priority = self.state.jobs[job as usize].priority;
+        let reach = &self.state.reach;
+        let last = match prey {
+            Prey::Queue => reach.below(priority.saturating_add(1)),
+            Prey::Job | Prey::OtherQueues => reach.last(),
+        };
+        let among = match prey {
+            Prey::Queue => self.nodes_of_queue(job),
+            Prey::Job => Some(self.nodes_of(&[job])),
+            Prey::OtherQueues => None,
+        };
+        Hunt { why, prey, job, whole_gangs, among, last, stages: Vec::new() }
+    }
+
+    /// Even if everybody left who might, too few of these pods would find room.
+    fn is_hopeless(&mut self, hunt: &Hunt, tasks: &[TaskId]) -> bool {
+        let row = &self.state.jobs[hunt.job as usize];
+        let promised = row.counts.of(Status::Pipelined);
+        let need = if self.pipeline.gang { row.lacks().saturating_sub(promised) } else { 0 };
+        let mut classes: Vec<(ClassId, u64)> = Vec::new();
+        for &task in tasks {
+            let class = self.state.tasks[task].class;
+            match classes.iter_mut().find(|(known, _)| *known == class) {
+                Some((_, count)) => *count += 1,
+                None => classes.push((class, 1)),
+            }
+        }
+        let mut found = 0;
+        classes.into_iter().all(|(class, count)| {
+            let ranking = Ranking::new(self.state, class, hunt.last, hunt.among.as_deref());
+            found += ranking.copies(self.state, count).min(count);
+            found < u64::from(need.max(1))
+        })
+    }
+
+    /// Promises a waiting pod a place, for which others may have to leave. False when there is none.
+    fn make_room(&mut self, hunt: &mut Hunt, task: TaskId) -> bool {
+        if self.held(task).is_some() {
+            return false;
+        }
+        let class = self.state.tasks[task].class;
+        let at = match hunt.stages.iter().position(|stage| stage.class == class) {
+            Some(at) => at,
+            None => {
+                let ranking = Ranking::new(self.state, class, 0, hunt.among.as_deref());
+                hunt.stages.push(Stage { class, step: 0, whole: false, ranking });
+                hunt.stages.len() - 1
+            }
+        };
+        loop {
+            let stage = &hunt.stages[at];
+            let Some(node) = stage.ranking.best() else {
+                let alone = self.state.tasks[task].never_preempts;
+                match self.next_stage(hunt, at).filter(|_| !alone) {
+                    Some(next) => hunt.stages[at] = next,
+                    None => return false,
+                }
+                continue;
+            };
+            let from = self.journal.savepoint();
+            if self.make_room_on(hunt, stage, task, node) {
+                self.see_changes(hunt, from);
+                return true;
+            }
+            hunt.stages[at].ranking.exclude(self.state, node);
+        }
+    }
+
+    /// What is tried when no node is left: victims of higher priority, then whole gangs.
+    fn next_stage(&self, hunt: &Hunt, at: usize) -> Option<Stage> {
+        let Stage { class, step, whole, .. } = hunt.stages[at];
+        // Steps between nothing and everything matter only where low priorities shall go first.
+        let after = |step| if hunt.prey == Prey::Queue { step + 1 } else { hunt.last };
+        let (step, whole) = match (step < hunt.last, whole) {
+            (true, whole) => (after(step), whole),
+            (false, false) if hunt.whole_gangs && hunt.last > 0 => (after(0), true),
+            _ => return None,
+        };
+        let ranking = Ranking::new(self.state, class, step, hunt.among.as_deref());
+        Some(Stage { class, step, whole, ranking })
+    }
+
+    /// Evicts on one node until the pod fits there, and promises it the place.
+    fn make_room_on(&mut self, hunt: &Hunt, stage: &Stage, task: TaskId, node: NodeId) -> bool {
+        if !self.volumes_allow(task, node) {
+            return false;
+        }
+        let request = self.state.classes.list[stage.class as usize].request.clone();
+        let queue = self.state.jobs[hunt.job as usize].queue;
+        let from = self.journal.savepoint();
+        let mut victims: Option<std::vec::IntoIter<TaskId>> = None;
+        loop {
+            if self.state.nodes.fits_after(node, &request)
+                && self.pipeline.allocatable(self.state, queue, stage.class, 1) > 0
+                && self.pods_allow_later(task, node)
+            {
+                self.place(task, node, true);
+                return true;
+            }
+            if victims.is_none() {
+                let allowed = self.allowed_victims(hunt, stage, task, node);
+                if !self.suffice(node, &request, &allowed) {
+                    return false;
+                }
+                victims = Some(allowed.into_iter());
+            }
+            let Some(victim) = victims.as_mut().and_then(Iterator::next) else {
+                self.rollback(from);
+                return false;
+            };
+            for leaving in self.with_companions(hunt, stage, task, victim) {
+                self.evict(leaving, hunt.why);
+            }
+        }
+    }
+
+    /// Looks again at the nodes that operations since a position changed.
+    fn see_changes(&mut self, hunt: &mut Hunt, from: Savepoint) {
+        let node_of = |op: &Op| match *op {
+            Op::Place { node, .. } => node,
+            Op::Evict { task, .. } => self.state.tasks[task].node,
+        };
+        let mut nodes: Vec<NodeId> = self.journal.since(from).iter().map(node_of).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        for node in nodes {
+            self.state.refresh_reach_of(node);
+            for stage in &mut hunt.stages {
+                stage.ranking.see_change(self.state, stage.class, node);
+            }
+        }
+    }
+
+    /// Ends a search: the plan is carried out if the gang can start with it, else nothing has happened.
+    fn settle_hunt(&mut self, from: Savepoint, prey: Prey, job: JobId) {
+        let placed = self.journal.since(from).iter().any(|op| matches!(op, Op::Place { .. }));
+        if !placed || !self.pipeline.job_pipelined(self.state, job) {
+            self.rollback(from);
+            return;
+        }
+        self.spare_needless(from);
+        let evicts = self.journal.since(from).iter().any(|op| matches!(op, Op::Evict { .. }));
+        if prey == Prey::OtherQueues && !evicts {
+            // Room that is there is not reclaim's to give: allocate knows what the queue may have (4.5).
+            self.rollback(from);
+            return;
+        }
+        self.commit(from, job);
+        self.state.jobs[job as usize].parked = None;
+        self.refusals.insert(job, Refusal::Pipelined);
+    }
+
+    /// Nodes where other jobs of a job's queue have pods, unless that is most of them anyway.
+    fn nodes_of_queue(&self, job: JobId) -> Option<Vec<u64>> {
+        let row = &self.state.jobs[job as usize];
+        let pods = self.state.queues[row.queue as usize].allocated.get(PODS);
+        if pods > self.state.nodes.len() as i128 / 4 {
+            return None;
+        }
+        let others: Vec<JobId> = (0..self.state.jobs.len() as JobId)
+            .filter(|&other| {
+                let other = &self.state.jobs[other as usize];
+                other.live && other.queue == row.queue && other.priority <= row.priority
+            })
+            .collect();
+        Some(self.nodes_of(&others))
+    }
+
+    fn nodes_of(&self, jobs: &[JobId]) -> Vec<u64> {
+        let mut bits = vec![0; self.state.nodes.blocks()];
+        for &job in jobs {
+            for &task in &self.state.jobs[job as usize].tasks {
+                let row = &self.state.tasks[task];
+                if matches!(row.status, Status::Bound | Status::Running) {
+                    bits[row.node as usize / LANES] |= 1_u64 << (row.node as usize % LANES);
+                }
+            }
+        }
+        bits
+    }
+}
