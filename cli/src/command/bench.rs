@@ -30,6 +30,7 @@ use crate::scenario::config::Chosen;
     reason = "shared with the tests of the core, which use all of it"
 )]
 mod reference;
+mod preempt;
 
 /// Arguments of `tephra bench`.
 #[derive(Clone, Debug, Args)]
@@ -43,8 +44,9 @@ pub struct BenchArgs {
     /// Size of the waiting gangs: they have an eighth to eight times as many pods (scenario core)
     #[arg(long, value_name = "K", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub gang: u32,
-    /// core: a mixed GPU cluster, 1,000 waiting gangs of which about half cannot fit; volcano-GxP: G gangs of P pods
-    /// on an empty cluster of equal nodes, as the real Volcano was timed on
+    /// core: a mixed GPU cluster, 1,000 waiting gangs of which about half cannot fit; preempt: a full GPU cluster and
+    /// gangs that others must make room for; volcano-GxP: G gangs of P pods on an empty cluster of equal nodes, as the
+    /// real Volcano was timed on
     #[arg(long, value_name = "NAME", default_value = "core")]
     pub scenario: Scenario,
     /// Configuration: builtin, volcano, tephra, or a file
@@ -76,6 +78,8 @@ pub enum Format {
 pub enum Scenario {
     /// The mixed cluster.
     Core,
+    /// The full cluster.
+    Preempt,
     /// Equal nodes, an empty cluster.
     Volcano {
         /// Gangs.
@@ -92,6 +96,9 @@ impl FromStr for Scenario {
         if text == "core" {
             return Ok(Self::Core);
         }
+        if text == "preempt" {
+            return Ok(Self::Preempt);
+        }
         text.strip_prefix("volcano-")
             .and_then(|rest| rest.split_once('x'))
             .and_then(|(gangs, size)| Some((gangs.parse().ok()?, size.parse().ok()?)))
@@ -100,7 +107,7 @@ impl FromStr for Scenario {
             })
             .map(|(gangs, size)| Self::Volcano { gangs, size })
             .ok_or_else(|| {
-                "expected core, volcano-10x100, volcano-100x100 or another volcano-GANGSxPODS"
+                "expected core, preempt, volcano-10x100, volcano-100x100 or another volcano-GANGSxPODS"
                     .to_owned()
             })
     }
@@ -110,6 +117,7 @@ impl std::fmt::Display for Scenario {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Core => f.write_str("core"),
+            Self::Preempt => f.write_str("preempt"),
             Self::Volcano { gangs, size } => write!(f, "volcano-{gangs}x{size}"),
         }
     }
@@ -147,8 +155,14 @@ const ROUNDS: u32 = 9;
 
 /// Runs the command on standard output.
 pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
-    let figures = measure(&args)?;
     let mut out = io::stdout().lock();
+    if args.scenario == Scenario::Preempt {
+        let conf = args.conf.is_some().then(|| configuration(&args)).transpose()?;
+        let figures = preempt::measure(args.nodes, args.seed, conf)?;
+        print(&figures, args.output, &mut out)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let figures = measure(&args)?;
     print(&figures, args.output, &mut out)?;
     if args.reference {
         let hash = reference_hash(&args)?;
@@ -160,7 +174,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(figures: &Figures, format: Format, out: &mut dyn Write) -> anyhow::Result<()> {
+fn print(figures: &impl Serialize, format: Format, out: &mut dyn Write) -> anyhow::Result<()> {
     if format == Format::Json {
         return Ok(writeln!(out, "{}", serde_json::to_string(figures)?)?);
     }
@@ -199,7 +213,7 @@ enum Workload {
 impl Workload {
     fn of(args: &BenchArgs) -> Self {
         match args.scenario {
-            Scenario::Core => {
+            Scenario::Core | Scenario::Preempt => {
                 Self::Mixed(bench_workload(args.nodes, residents(args), args.gang, args.seed))
             }
             Scenario::Volcano { gangs, size } => {
@@ -236,7 +250,7 @@ impl Workload {
 
 fn residents(args: &BenchArgs) -> u32 {
     match args.scenario {
-        Scenario::Core => args.pods.unwrap_or_else(|| args.nodes.saturating_mul(10)),
+        Scenario::Core | Scenario::Preempt => args.pods.unwrap_or_else(|| args.nodes.saturating_mul(10)),
         Scenario::Volcano { .. } => 0,
     }
 }
@@ -272,7 +286,7 @@ fn measure(args: &BenchArgs) -> anyhow::Result<Figures> {
     }
     let rss_mib = resident_mib()?;
     let gangs = match args.scenario {
-        Scenario::Core => GANGS,
+        Scenario::Core | Scenario::Preempt => GANGS,
         Scenario::Volcano { gangs, .. } => gangs,
     };
     let seconds = elapsed.as_secs_f64();
@@ -281,7 +295,7 @@ fn measure(args: &BenchArgs) -> anyhow::Result<Figures> {
         nodes: args.nodes,
         pods: residents(args),
         gang: match args.scenario {
-            Scenario::Core => args.gang,
+            Scenario::Core | Scenario::Preempt => args.gang,
             Scenario::Volcano { size, .. } => size,
         },
         bound,

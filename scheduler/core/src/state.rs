@@ -76,6 +76,8 @@ pub struct State {
     pub nominated: FxHashMap<TaskId, Nomination>,
     /// What nodes could offer if pods left.
     pub reach: Reach,
+    /// Jobs that came to their minimum or above it since [`State::reach`] was brought up to date.
+    pub turned_jobs: Vec<JobId>,
     /// Something changed since the last session.
     pub changed: bool,
     /// Queue of PodGroups that name none.
@@ -234,6 +236,7 @@ impl State {
         let job = &mut self.jobs[row.job as usize];
         let unlimited = row.status == Status::Pending && class.best_effort && !row.gated;
         let (best_effort, stuck) = (unlimited && !row.stuck, unlimited && row.stuck);
+        let had_surplus = job.has_surplus();
         let role = job.role_mut(row.role);
         if sign > 0 {
             role.counts.enter(row.status);
@@ -248,6 +251,7 @@ impl State {
             job.best_effort -= u32::from(best_effort);
             job.stuck -= u32::from(stuck);
         }
+        let turns = job.has_surplus() != had_surplus;
         let queue = &mut self.queues[job.queue as usize];
         let counts_for_queue = job.group.is_some();
         if row.status.is_charged() {
@@ -265,6 +269,10 @@ impl State {
         }
         if row.gated && row.status == Status::Pending {
             job.gated.add_request(&class.request, sign);
+        }
+        if turns {
+            let job = row.job;
+            self.note_turn(job);
         }
     }
 

@@ -485,5 +485,6 @@ impl VolcanoWorkload {
     }
 }
 
+pub mod preemption;
 #[cfg(test)]
 mod tests;

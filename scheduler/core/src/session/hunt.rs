@@ -11,6 +11,7 @@ use crate::plugin::EvictFor;
 use crate::state::classes::ClassId;
 use crate::state::jobs::JobId;
 use crate::state::nodes::{LANES, NodeId};
+use crate::state::reach::Leaving;
 use crate::state::resource::PODS;
 use crate::state::status::Status;
 use crate::state::tasks::TaskId;
@@ -133,10 +134,16 @@ impl Session<'_> {
         }
         let mut found = 0;
         classes.into_iter().all(|(class, count)| {
-            let ranking = Ranking::new(self.state, class, hunt.last, hunt.among.as_deref());
+            let ranking = self.rank(hunt, class, hunt.last, hunt.whole_gangs);
             found += ranking.copies(self.state, count).min(count);
             found < u64::from(need.max(1))
         })
+    }
+
+    fn rank(&self, hunt: &Hunt, class: ClassId, step: usize, whole_gangs: bool) -> Ranking {
+        let anyone = whole_gangs || hunt.prey == Prey::Job || !self.pipeline.gang;
+        let leaving = if anyone { Leaving::Anyone } else { Leaving::Surplus };
+        Ranking::new(self.state, class, step, leaving, hunt.among.as_deref())
     }
 
     /// Promises a waiting pod a place, for which others may have to leave. False when there is none.
@@ -148,7 +155,7 @@ impl Session<'_> {
         let at = match hunt.stages.iter().position(|stage| stage.class == class) {
             Some(at) => at,
             None => {
-                let ranking = Ranking::new(self.state, class, 0, hunt.among.as_deref());
+                let ranking = self.rank(hunt, class, 0, false);
                 hunt.stages.push(Stage { class, step: 0, whole: false, ranking });
                 hunt.stages.len() - 1
             }
@@ -182,7 +189,7 @@ impl Session<'_> {
             (false, false) if hunt.whole_gangs && hunt.last > 0 => (after(0), true),
             _ => return None,
         };
-        let ranking = Ranking::new(self.state, class, step, hunt.among.as_deref());
+        let ranking = self.rank(hunt, class, step, whole);
         Some(Stage { class, step, whole, ranking })
     }
 

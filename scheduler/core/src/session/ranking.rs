@@ -4,6 +4,7 @@
 use crate::state::State;
 use crate::state::classes::{ClassId, NO_KEY};
 use crate::state::nodes::{LANES, NodeId};
+use crate::state::reach::Leaving;
 use crate::state::resource::Dim;
 
 /// Part of a resource's cluster total that a copy lacks, summed over resources; [`f64::INFINITY`] for "never fits".
@@ -15,6 +16,7 @@ pub(super) struct Ranking {
     /// Dimension, amount of a copy, and the weight of a unit that is missing.
     request: Vec<(Dim, f64, f64)>,
     step: usize,
+    leaving: Leaving,
     /// Lanes that may still be looked at, by block.
     open: Vec<u64>,
     /// Least lack of each block and its lane.
@@ -23,14 +25,20 @@ pub(super) struct Ranking {
 
 impl Ranking {
     /// `among` limits the search to some nodes, apart from those where nobody has to leave.
-    pub(super) fn new(state: &State, class: ClassId, step: usize, among: Option<&[u64]>) -> Self {
+    pub(super) fn new(
+        state: &State,
+        class: ClassId,
+        step: usize,
+        leaving: Leaving,
+        among: Option<&[u64]>,
+    ) -> Self {
         let row = &state.classes.list[class as usize];
         let weight = |dim| 1.0 / (state.total.get(dim).max(1) as f64);
         let request =
             row.request.iter().map(|&(dim, amount)| (dim, amount as f64, weight(dim))).collect();
         let blocks = state.nodes.blocks();
-        let mut ranking =
-            Self { request, step, open: vec![0; blocks], best: vec![(Lack::INFINITY, 0); blocks] };
+        let (open, best) = (vec![0; blocks], vec![(Lack::INFINITY, 0); blocks]);
+        let mut ranking = Self { request, step, leaving, open, best };
         if row.key == NO_KEY || row.impossible.is_some() {
             return ranking;
         }
@@ -53,7 +61,7 @@ impl Ranking {
         for block in (0..self.best.len()).filter(|&block| self.best[block].0 < Lack::INFINITY) {
             let mut copies = [f64::MAX; LANES];
             for &(dim, amount, _) in self.request.iter().filter(|(_, amount, _)| *amount > 0.0) {
-                let room = &state.reach.column(self.step, dim)[block * LANES..][..LANES];
+                let room = &state.reach.column(self.step, self.leaving, dim)[block * LANES..][..LANES];
                 for (copies, room) in copies.iter_mut().zip(room) {
                     *copies = copies.min((room / amount).floor());
                 }
@@ -97,8 +105,8 @@ impl Ranking {
     fn evaluate(&mut self, state: &State, block: usize) {
         let mut lacks = [0.0; LANES];
         for &(dim, amount, weight) in &self.request {
-            let now = &state.reach.column(0, dim)[block * LANES..][..LANES];
-            let then = &state.reach.column(self.step, dim)[block * LANES..][..LANES];
+            let now = &state.reach.column(0, Leaving::Surplus, dim)[block * LANES..][..LANES];
+            let then = &state.reach.column(self.step, self.leaving, dim)[block * LANES..][..LANES];
             for lane in 0..LANES {
                 let lack = (amount - now[lane]).max(0.0) * weight;
                 lacks[lane] += if amount <= then[lane] { lack } else { Lack::INFINITY };
@@ -117,7 +125,7 @@ impl Ranking {
     fn free_lanes(&self, state: &State, block: usize) -> u64 {
         let mut fits = [true; LANES];
         for &(dim, amount, _) in &self.request {
-            let now = &state.reach.column(0, dim)[block * LANES..][..LANES];
+            let now = &state.reach.column(0, Leaving::Surplus, dim)[block * LANES..][..LANES];
             for (fits, now) in fits.iter_mut().zip(now) {
                 *fits &= amount <= *now;
             }

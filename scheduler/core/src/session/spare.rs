@@ -1,6 +1,8 @@
 //! Sparing: of a plan that works, every victim is put back that is not needed, the last one first, so that what is left is
 //! inclusion-minimal (I5). Promised places may move to room that others leave anyway. A gang that goes as a whole is
-//! spared as a whole, or down to what keeps it whole.
+//! spared as a whole, or down to what keeps it whole. The state is changed first; the journal is brought in line at the end.
+
+use rustc_hash::FxHashMap;
 
 use super::Session;
 use super::ranking::Ranking;
@@ -8,126 +10,176 @@ use super::statement::{Op, Savepoint};
 use crate::state::classes::ClassId;
 use crate::state::jobs::JobId;
 use crate::state::nodes::NodeId;
+use crate::state::reach::Leaving;
 use crate::state::resource::Request;
 use crate::state::status::Status;
 use crate::state::tasks::TaskId;
 
+/// What the plan promises, and where there is room left.
+struct Plan {
+    /// Promised tasks by their node.
+    places: FxHashMap<NodeId, Vec<TaskId>>,
+    /// One task of each class, and every task whose place depends on other pods.
+    witnesses: Vec<TaskId>,
+    /// Room for one more task of a class without anybody leaving.
+    room: Vec<(ClassId, Ranking)>,
+}
+
+/// A victim and its status before.
+type Victim = (TaskId, Status);
+
 impl Session<'_> {
     /// Takes needless evictions since a position out of the journal.
     pub(super) fn spare_needless(&mut self, from: Savepoint) {
-        let mut jobs: Vec<JobId> = Vec::new();
+        let mut groups: Vec<(JobId, Vec<Victim>)> = Vec::new();
+        let mut group_of: FxHashMap<JobId, usize> = FxHashMap::default();
         for op in self.journal.since(from).iter().rev() {
-            if let Op::Evict { task, .. } = op {
-                let job = self.state.tasks[*task].job;
-                if !jobs.contains(&job) {
-                    jobs.push(job);
-                }
+            if let Op::Evict { task, was, .. } = *op {
+                let job = self.state.tasks[task].job;
+                let at = *group_of.entry(job).or_insert_with(|| {
+                    groups.push((job, Vec::new()));
+                    groups.len() - 1
+                });
+                groups[at].1.push((task, was));
             }
         }
-        for job in jobs {
-            self.spare_members(from, job);
+        if groups.is_empty() {
+            return;
         }
+        let mut plan = self.plan(from);
+        for (job, victims) in groups {
+            self.spare_members(&mut plan, job, &victims);
+        }
+        let state = &*self.state;
+        self.journal.rewrite(from, |op| match op {
+            Op::Place { task, .. } => {
+                Some(Op::Place { task, node: state.tasks[task].node, pipelined: true })
+            }
+            Op::Evict { task, .. } => (state.tasks[task].status == Status::Releasing).then_some(op),
+        });
     }
 
-    fn spare_members(&mut self, from: Savepoint, job: JobId) {
-        let mut spared: Vec<Op> = Vec::new();
-        let mut at = self.journal.since(from).len();
-        while at > 0 {
-            at -= 1;
-            let op = self.journal.since(from)[at];
-            let Op::Evict { task, was, .. } = op else { continue };
-            if self.state.tasks[task].job == job && self.can_spare(from, task, was) {
-                self.journal.remove(from, at);
-                spared.push(op);
+    fn plan(&mut self, from: Savepoint) -> Plan {
+        let mut plan =
+            Plan { places: FxHashMap::default(), witnesses: Vec::new(), room: Vec::new() };
+        for op in self.journal.since(from) {
+            let Op::Place { task, node, .. } = *op else { continue };
+            plan.places.entry(node).or_default().push(task);
+            let class = self.state.tasks[task].class;
+            let is_new = plan.room.iter().all(|(known, _)| *known != class);
+            if is_new {
+                plan.room.push((class, Ranking::new(self.state, class, 0, Leaving::Surplus, None)));
+            }
+            if is_new || self.depends_on_pods(task) {
+                plan.witnesses.push(task);
+            }
+        }
+        plan
+    }
+
+    fn spare_members(&mut self, plan: &mut Plan, job: JobId, victims: &[Victim]) {
+        let mut spared: Vec<TaskId> = Vec::new();
+        for &victim in victims {
+            if self.can_spare(plan, victim) {
+                spared.push(victim.0);
             }
         }
         let row = &self.state.jobs[job as usize];
-        let gone = row.counts.allocated() as usize == spared.len();
-        if gone && !spared.is_empty() && self.pipeline.gang && !(row.is_ready() && row.roles_ready())
-        {
+        let came_back = row.counts.allocated() as usize == spared.len();
+        let whole = row.is_ready() && row.roles_ready();
+        if self.pipeline.gang && came_back && !whole {
             // Too few to be a gang: they go with the others after all.
-            for op in spared.into_iter().rev() {
-                if let Op::Evict { task, why, .. } = op {
-                    self.evict(task, why);
-                }
+            for task in spared.into_iter().rev() {
+                self.let_go(plan, task);
             }
         }
     }
 
     /// Puts a victim back if the plan works all the same; its places may move.
-    fn can_spare(&mut self, from: Savepoint, victim: TaskId, was: Status) -> bool {
+    fn can_spare(&mut self, plan: &mut Plan, (victim, was): Victim) -> bool {
         let row = &self.state.tasks[victim];
         let (node, class) = (row.node, row.class);
         let request = self.state.classes.list[class as usize].request.clone();
-        let moved = self.move_away(from, node, &request);
+        let moved = self.move_away(plan, node, &request);
         if self.state.nodes.fits_after(node, &request) {
             self.state.spare(victim, was);
             self.account(victim, 1);
-            if self.plan_holds(from) {
+            if self.plan_holds(plan) {
+                self.see_room(plan, node);
                 return true;
             }
-            self.state.evict(victim);
-            self.account(victim, -1);
+            self.let_go(plan, victim);
         }
-        for at in moved.into_iter().rev() {
-            self.move_place(from, at, node);
+        for task in moved.into_iter().rev() {
+            self.move_place(plan, task, node);
         }
         false
     }
 
-    /// Moves promised places from a node to room that is left elsewhere, until a request fits on the node. Gives the
-    /// moved operations.
-    fn move_away(&mut self, from: Savepoint, node: NodeId, request: &Request) -> Vec<usize> {
+    fn let_go(&mut self, plan: &mut Plan, victim: TaskId) {
+        self.state.evict(victim);
+        self.account(victim, -1);
+        self.see_room(plan, self.state.tasks[victim].node);
+    }
+
+    /// Moves promised places from a node to room that is left elsewhere, until a request fits on the node; gives what
+    /// was moved.
+    fn move_away(&mut self, plan: &mut Plan, node: NodeId, request: &Request) -> Vec<TaskId> {
         let mut moved = Vec::new();
-        for at in 0..self.journal.since(from).len() {
+        let here = plan.places.get(&node).cloned().unwrap_or_default();
+        for task in here {
             if self.state.nodes.fits_after(node, request) {
                 break;
             }
-            let Op::Place { task, node: here, .. } = self.journal.since(from)[at] else { continue };
-            if here != node || self.depends_on_pods(task) || self.has_volumes(task) {
+            if self.depends_on_pods(task) || self.has_volumes(task) {
                 continue;
             }
-            self.state.refresh_reach();
             let class = self.state.tasks[task].class;
-            let mut ranking = Ranking::new(self.state, class, 0, None);
-            ranking.exclude(self.state, node);
-            if let Some(elsewhere) = ranking.best() {
-                self.move_place(from, at, elsewhere);
-                moved.push(at);
+            let Some((_, room)) = plan.room.iter_mut().find(|(known, _)| *known == class) else {
+                continue;
+            };
+            // What the node itself has left is no way out.
+            room.exclude(self.state, node);
+            let elsewhere = room.best();
+            room.see_change(self.state, class, node);
+            if let Some(elsewhere) = elsewhere {
+                self.move_place(plan, task, elsewhere);
+                moved.push(task);
             }
         }
         moved
     }
 
-    fn move_place(&mut self, from: Savepoint, at: usize, node: NodeId) {
-        if let Some(Op::Place { task, .. }) = self.journal.set_node(from, at, node) {
-            self.state.unplace(task);
-            self.state.place(task, node, Status::Pipelined);
+    fn move_place(&mut self, plan: &mut Plan, task: TaskId, to: NodeId) {
+        let from = self.state.tasks[task].node;
+        self.state.unplace(task);
+        self.state.place(task, to, Status::Pipelined);
+        plan.places.entry(from).or_default().retain(|&other| other != task);
+        plan.places.entry(to).or_default().push(task);
+        self.see_room(plan, from);
+        self.see_room(plan, to);
+    }
+
+    fn see_room(&mut self, plan: &mut Plan, node: NodeId) {
+        self.state.refresh_reach_of(node);
+        for (class, room) in &mut plan.room {
+            room.see_change(self.state, *class, node);
         }
     }
 
     /// The queue may still take, and other pods still allow, every place of the plan.
-    fn plan_holds(&mut self, from: Savepoint) -> bool {
-        let mut asked: Vec<ClassId> = Vec::new();
-        for at in 0..self.journal.since(from).len() {
-            let Op::Place { task, node, .. } = self.journal.since(from)[at] else { continue };
+    fn plan_holds(&mut self, plan: &Plan) -> bool {
+        plan.witnesses.iter().all(|&task| {
             let row = &self.state.tasks[task];
-            let (class, queue) = (row.class, self.state.jobs[row.job as usize].queue);
-            let depends = self.depends_on_pods(task);
-            if !depends && asked.contains(&class) {
-                continue;
-            }
-            asked.push(class);
+            let (class, node) = (row.class, row.node);
+            let queue = self.state.jobs[row.job as usize].queue;
             self.state.unplace(task);
             self.account(task, -1);
             let holds = self.pipeline.allocatable(self.state, queue, class, 1) > 0
-                && (!depends || self.pods_allow_later(task, node));
+                && (!self.depends_on_pods(task) || self.pods_allow_later(task, node));
             self.state.place(task, node, Status::Pipelined);
             self.account(task, 1);
-            if !holds {
-                return false;
-            }
-        }
-        true
+            holds
+        })
     }
 }

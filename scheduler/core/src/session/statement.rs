@@ -68,18 +68,10 @@ impl Journal {
         self.ops.extract_if(.., |op| is_wanted(op)).collect()
     }
 
-    /// Takes one operation since a position out.
-    pub(super) fn remove(&mut self, from: Savepoint, at: usize) {
-        self.ops.remove(from.0 + at);
-    }
-
-    /// Gives a placement another node in the journal; gives the operation as it is now.
-    pub(super) fn set_node(&mut self, from: Savepoint, at: usize, to: NodeId) -> Option<Op> {
-        let op = self.ops.get_mut(from.0 + at)?;
-        if let Op::Place { node, .. } = op {
-            *node = to;
-        }
-        Some(*op)
+    /// Replaces each operation since a position, or drops it.
+    pub(super) fn rewrite(&mut self, from: Savepoint, replace: impl FnMut(Op) -> Option<Op>) {
+        let ops = self.ops.split_off(from.0);
+        self.ops.extend(ops.into_iter().filter_map(replace));
     }
 
     /// All operations that are open.

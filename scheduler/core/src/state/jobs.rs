@@ -112,6 +112,8 @@ pub struct Job {
     pub told_rejection: Option<Box<str>>,
     /// The job is in the list of jobs whose derived values must be refreshed.
     pub dirty: bool,
+    /// The job is in the list of jobs that came to their minimum or above it.
+    pub turned: bool,
     /// The job is in the list of jobs that actions look at.
     pub active: bool,
     /// State of the world when the job was last refused for lack of room; unchanged means refused again.
@@ -193,11 +195,16 @@ impl Job {
         self.roles.iter().find(|row| row.role == role).map_or(0, lacks)
     }
 
+    /// More pods are ready than the minimum.
+    pub fn has_surplus(&self) -> bool {
+        self.counts.ready() > self.min_member()
+    }
+
     /// The gang is whole without one more pod of a role that is ready now.
     pub fn has_surplus_of(&self, role: u32) -> bool {
         let role = self.roles.iter().find(|row| row.role == role);
         let spare = |row: &Role| !self.role_minimums_apply() || row.counts.ready() > row.min;
-        self.counts.ready() > self.min_member() && role.is_none_or(spare)
+        self.has_surplus() && role.is_none_or(spare)
     }
 
     /// Volcano `CheckTaskValid`.

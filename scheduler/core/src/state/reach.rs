@@ -1,10 +1,12 @@
 //! What nodes could offer if pods left them: per node and dimension, the room that is there once releasing pods are gone
-//! (step 0), and that room plus what pods of jobs up to a priority hold (further steps). An upper bound for the searches
-//! of preempt and reclaim: which victims are allowed is decided pod by pod. Nothing is kept up to date on the way: strips of
-//! nodes whose version moved are summed up again when a search begins, so clusters that never evict pay nothing.
+//! (step 0), and that room plus what pods of jobs up to a priority hold (further steps): only those of jobs with more pods
+//! than their minimum, or all. An upper bound for the searches of preempt and reclaim: which victims are allowed is decided
+//! pod by pod. Nothing is kept up to date on the way: nodes that changed are summed up again when a search begins, so
+//! clusters that never evict pay next to nothing.
 
 use super::State;
-use super::nodes::{NodeId, STRIP};
+use super::jobs::JobId;
+use super::nodes::{NO_NODE, NodeId, STRIP};
 use super::resource::Dim;
 use super::status::Status;
 use super::tasks::NO_JOB;
@@ -12,12 +14,25 @@ use super::tasks::NO_JOB;
 /// Most steps: priorities beyond that share one, which makes the bound looser and nothing else.
 const MOST_STEPS: usize = 9;
 
-/// Amounts by step, dimension and slot.
+/// Who may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaving {
+    /// Pods of jobs that have more than their minimum.
+    Surplus,
+    /// Pods of all jobs.
+    Anyone,
+}
+
+/// Amounts of all nodes: by step, dimension and slot.
+type Steps = Vec<Vec<Vec<f64>>>;
+
+/// What nodes could offer.
 #[derive(Debug, Default)]
 pub struct Reach {
     /// Highest priority of each step after the first, ascending.
     limits: Vec<i32>,
-    columns: Vec<Vec<Vec<f64>>>,
+    /// By [`Leaving`].
+    columns: [Steps; 2],
     /// Version of each strip when it was summed up; 0 for never.
     seen: Vec<u32>,
 }
@@ -52,8 +67,8 @@ impl Reach {
     }
 
     /// Amounts of a dimension at a step, by slot.
-    pub fn column(&self, step: usize, dim: Dim) -> &[f64] {
-        &self.columns[step][dim as usize]
+    pub fn column(&self, step: usize, leaving: Leaving, dim: Dim) -> &[f64] {
+        &self.columns[leaving as usize][step][dim as usize]
     }
 }
 
@@ -63,12 +78,11 @@ impl State {
         let mut reach = std::mem::take(&mut self.reach);
         let limits = self.step_limits();
         let slots = self.nodes.blocks() * super::nodes::LANES;
-        let stale = reach.limits != limits || reach.columns.is_empty();
-        if stale {
-            reach = Reach { limits, ..Reach::default() };
-            reach.columns.resize_with(reach.limits.len() + 1, Vec::new);
+        if reach.limits != limits || reach.columns[0].is_empty() {
+            let columns = [(); 2].map(|()| vec![Vec::new(); limits.len() + 1]);
+            reach = Reach { limits, columns, seen: Vec::new() };
         }
-        for step in &mut reach.columns {
+        for step in reach.columns.iter_mut().flatten() {
             step.resize_with(self.dims.len().max(step.len()), Vec::new);
             step.iter_mut().for_each(|column| column.resize(slots, 0.0));
         }
@@ -81,7 +95,24 @@ impl State {
                 }
             }
         }
+        for job in std::mem::take(&mut self.turned_jobs) {
+            self.jobs[job as usize].turned = false;
+            for &task in &self.jobs[job as usize].tasks {
+                if self.tasks[task].node != NO_NODE {
+                    self.sum_up(&mut reach, self.tasks[task].node);
+                }
+            }
+        }
         self.reach = reach;
+    }
+
+    /// Notes that a job came to its minimum, or above it: what its nodes could offer has changed.
+    pub(super) fn note_turn(&mut self, job: JobId) {
+        let row = &mut self.jobs[job as usize];
+        if !row.turned {
+            row.turned = true;
+            self.turned_jobs.push(job);
+        }
     }
 
     /// Brings one node up to date, after a search changed it.
@@ -109,7 +140,7 @@ impl State {
         let at = node as usize;
         for (dim, column) in self.nodes.columns.iter().enumerate() {
             let room = column.room_after(at);
-            for step in &mut reach.columns {
+            for step in reach.columns.iter_mut().flatten() {
                 step[dim][at] = room;
             }
         }
@@ -122,12 +153,15 @@ impl State {
             if !evictable {
                 continue;
             }
-            let priority = self.jobs[row.job as usize].priority;
+            let job = &self.jobs[row.job as usize];
+            let priority = job.priority;
+            let columns = if job.has_surplus() { &mut reach.columns[..] } else { &mut reach.columns[1..] };
             let first = reach.limits.partition_point(|&limit| limit < priority) + 1;
             // A priority above all limits cannot be, and would leave last.
             let first = first.min(reach.limits.len());
-            for &(dim, amount) in &self.classes.list[row.class as usize].request {
-                for step in &mut reach.columns[first..] {
+            let request = &self.classes.list[row.class as usize].request;
+            for step in columns.iter_mut().flat_map(|steps| &mut steps[first..]) {
+                for &(dim, amount) in request {
                     step[dim as usize][at] += amount as f64;
                 }
             }

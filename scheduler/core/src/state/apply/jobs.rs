@@ -19,9 +19,8 @@ impl State {
         let row = Job { key: key.clone(), live: true, ..Job::default() };
         let job = match self.free_jobs.pop() {
             Some(job) => {
-                let active = self.jobs[job as usize].active;
-                let dirty = self.jobs[job as usize].dirty;
-                self.jobs[job as usize] = Job { active, dirty, ..row };
+                let Job { active, dirty, turned, .. } = self.jobs[job as usize];
+                self.jobs[job as usize] = Job { active, dirty, turned, ..row };
                 job
             }
             None => {
@@ -105,7 +104,10 @@ impl State {
             .collect();
         let priority_class: Arc<str> = object.priority_class.as_str().into();
         let priority = self.priority_of(&priority_class);
-        if self.jobs[job as usize].group.is_none() || self.jobs[job as usize].priority != priority {
+        let row = &self.jobs[job as usize];
+        let min_member = object.min_member.max(0) as u32;
+        let same = row.min_member() == min_member && row.priority == priority;
+        if row.group.is_none() || !same {
             self.touch_nodes_of(job);
         }
         let row = &mut self.jobs[job as usize];
@@ -127,7 +129,7 @@ impl State {
             uid: object.uid.as_str().into(),
             id: format!("{}/{}", object.key.namespace, object.key.name).into(),
             created_ms: object.created_ms,
-            min_member: object.min_member.max(0) as u32,
+            min_member,
             min_task_total: roles.iter().map(|&(_, min)| u64::from(min)).sum(),
             min_resources,
             priority_class,
