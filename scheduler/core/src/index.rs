@@ -5,6 +5,7 @@
 
 pub mod block_max;
 pub mod kernel;
+pub mod lack;
 pub mod score;
 
 pub use block_max::{ClassIndex, refresh_all};

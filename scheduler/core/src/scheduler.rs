@@ -167,6 +167,7 @@ impl Core {
             event_per_pod: self.options.event_per_pod,
             touched: Vec::new(),
             reserved: Vec::new(),
+            told_to_wait: None,
             denominated: FxHashSet::default(),
         };
         session.run();

@@ -19,6 +19,8 @@ pub mod statement;
 mod victims;
 pub mod worksheet;
 
+use std::sync::Arc;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::decision::{Decision, Notice};
@@ -27,7 +29,7 @@ use crate::pipeline::Pipeline;
 use crate::state::State;
 use crate::state::classes::ClassId;
 use crate::state::jobs::{JobId, LeftPlace};
-use crate::state::tasks::TaskId;
+use crate::state::tasks::{TaskId, Told};
 use statement::Journal;
 
 /// Why a job was not placed in this session.
@@ -110,6 +112,8 @@ pub struct Session<'s> {
     pub touched: Vec<JobId>,
     /// Jobs whose nominated places are kept for them.
     pub reserved: Vec<JobId>,
+    /// What nominated pods are told, made once.
+    pub told_to_wait: Option<Arc<Told>>,
     /// Waiting pods whose nomination ended, which is still to be told.
     pub denominated: FxHashSet<TaskId>,
 }

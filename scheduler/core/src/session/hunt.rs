@@ -143,7 +143,7 @@ impl Session<'_> {
     fn rank(&self, hunt: &Hunt, class: ClassId, step: usize, whole_gangs: bool) -> Ranking {
         let anyone = whole_gangs || hunt.prey == Prey::Job || !self.pipeline.gang;
         let leaving = if anyone { Leaving::Anyone } else { Leaving::Surplus };
-        Ranking::new(self.state, class, step, leaving, hunt.among.as_deref())
+        Ranking::new(self.state, class, step, leaving, self.backend, hunt.among.as_deref())
     }
 
     /// Promises a waiting pod a place, for which others may have to leave. False when there is none.
@@ -236,11 +236,9 @@ impl Session<'_> {
         let mut nodes: Vec<NodeId> = self.journal.since(from).iter().map(node_of).collect();
         nodes.sort_unstable();
         nodes.dedup();
-        for node in nodes {
-            self.state.refresh_reach_of(node);
-            for stage in &mut hunt.stages {
-                stage.ranking.see_change(self.state, stage.class, node);
-            }
+        nodes.iter().for_each(|&node| self.state.refresh_reach_of(node));
+        for stage in &mut hunt.stages {
+            stage.ranking.see_changes(self.state, stage.class, &nodes);
         }
     }
 

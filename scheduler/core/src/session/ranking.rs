@@ -1,6 +1,10 @@
 //! Nodes in the order in which a search for room looks at them: those where a copy of a class fits once enough pods
 //! leave, the one that lacks least first. Blocks of nodes are evaluated as a whole; what was tried in vain is left out.
 
+use smallvec::SmallVec;
+
+use crate::index::kernel::Backend;
+use crate::index::lack::{Demand, lacks};
 use crate::state::State;
 use crate::state::classes::{ClassId, NO_KEY};
 use crate::state::nodes::{LANES, NodeId};
@@ -17,6 +21,7 @@ pub(super) struct Ranking {
     request: Vec<(Dim, f64, f64)>,
     step: usize,
     leaving: Leaving,
+    backend: Backend,
     /// Lanes that may still be looked at, by block.
     open: Vec<u64>,
     /// Least lack of each block and its lane.
@@ -30,6 +35,7 @@ impl Ranking {
         class: ClassId,
         step: usize,
         leaving: Leaving,
+        backend: Backend,
         among: Option<&[u64]>,
     ) -> Self {
         let row = &state.classes.list[class as usize];
@@ -38,7 +44,7 @@ impl Ranking {
             row.request.iter().map(|&(dim, amount)| (dim, amount as f64, weight(dim))).collect();
         let blocks = state.nodes.blocks();
         let (open, best) = (vec![0; blocks], vec![(Lack::INFINITY, 0); blocks]);
-        let mut ranking = Self { request, step, leaving, open, best };
+        let mut ranking = Self { request, step, leaving, backend, open, best };
         if row.key == NO_KEY || row.impossible.is_some() {
             return ranking;
         }
@@ -61,7 +67,7 @@ impl Ranking {
         for block in (0..self.best.len()).filter(|&block| self.best[block].0 < Lack::INFINITY) {
             let mut copies = [f64::MAX; LANES];
             for &(dim, amount, _) in self.request.iter().filter(|(_, amount, _)| *amount > 0.0) {
-                let room = &state.reach.column(self.step, self.leaving, dim)[block * LANES..][..LANES];
+                let room = lanes(state.reach.column(self.step, self.leaving, dim), block);
                 for (copies, room) in copies.iter_mut().zip(room) {
                     *copies = copies.min((room / amount).floor());
                 }
@@ -86,13 +92,19 @@ impl Ranking {
         (best.0 < Lack::INFINITY).then_some(best.1 as NodeId)
     }
 
-    /// Looks again at a node that somebody left or came to, also if it was left out before.
-    pub(super) fn see_change(&mut self, state: &State, class: ClassId, node: NodeId) {
+    /// Looks again at nodes that somebody left or came to, also if they were left out before. They are in order.
+    pub(super) fn see_changes(&mut self, state: &State, class: ClassId, nodes: &[NodeId]) {
+        let block_of = |node: NodeId| node as usize / LANES;
         let key = state.classes.list[class as usize].key;
-        if key != NO_KEY && state.classes.keys[key as usize].allows(node) {
-            self.open[node as usize / LANES] |= 1 << (node as usize % LANES);
+        for nodes in nodes.chunk_by(|&a, &b| block_of(a) == block_of(b)) {
+            let block = block_of(nodes[0]);
+            for &node in nodes {
+                if key != NO_KEY && state.classes.keys[key as usize].allows(node) {
+                    self.open[block] |= 1 << (node as usize % LANES);
+                }
+            }
+            self.evaluate(state, block);
         }
-        self.evaluate(state, node as usize / LANES);
     }
 
     /// Leaves a node out from now on.
@@ -103,15 +115,16 @@ impl Ranking {
 
     /// Looks at the block of a node again.
     fn evaluate(&mut self, state: &State, block: usize) {
-        let mut lacks = [0.0; LANES];
-        for &(dim, amount, weight) in &self.request {
-            let now = &state.reach.column(0, Leaving::Surplus, dim)[block * LANES..][..LANES];
-            let then = &state.reach.column(self.step, self.leaving, dim)[block * LANES..][..LANES];
-            for lane in 0..LANES {
-                let lack = (amount - now[lane]).max(0.0) * weight;
-                lacks[lane] += if amount <= then[lane] { lack } else { Lack::INFINITY };
-            }
-        }
+        let demands: SmallVec<[Demand<'_>; 6]> = self
+            .request
+            .iter()
+            .map(|&(dim, amount, weight)| {
+                let now = lanes(state.reach.column(0, Leaving::Surplus, dim), block);
+                let then = lanes(state.reach.column(self.step, self.leaving, dim), block);
+                Demand { amount, weight, now, then }
+            })
+            .collect();
+        let lacks = lacks(self.backend, &demands);
         let mut best = (Lack::INFINITY, 0);
         for (lane, &lack) in lacks.iter().enumerate() {
             if lack < best.0 && self.open[block] >> lane & 1 == 1 {
@@ -125,11 +138,17 @@ impl Ranking {
     fn free_lanes(&self, state: &State, block: usize) -> u64 {
         let mut fits = [true; LANES];
         for &(dim, amount, _) in &self.request {
-            let now = &state.reach.column(0, Leaving::Surplus, dim)[block * LANES..][..LANES];
+            let now = lanes(state.reach.column(0, Leaving::Surplus, dim), block);
             for (fits, now) in fits.iter_mut().zip(now) {
                 *fits &= amount <= *now;
             }
         }
         (0..LANES).fold(0, |bits, lane| bits | u64::from(fits[lane]) << lane)
     }
+}
+
+/// The lanes of a block; a column is always padded to whole blocks.
+fn lanes(column: &[f64], block: usize) -> &[f64; LANES] {
+    static NONE: [f64; LANES] = [0.0; LANES];
+    column.as_chunks().0.get(block).unwrap_or(&NONE)
 }

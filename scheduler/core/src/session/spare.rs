@@ -68,7 +68,9 @@ impl Session<'_> {
             let class = self.state.tasks[task].class;
             let is_new = plan.room.iter().all(|(known, _)| *known != class);
             if is_new {
-                plan.room.push((class, Ranking::new(self.state, class, 0, Leaving::Surplus, None)));
+                let room =
+                    Ranking::new(self.state, class, 0, Leaving::Surplus, self.backend, None);
+                plan.room.push((class, room));
             }
             if is_new || self.depends_on_pods(task) {
                 plan.witnesses.push(task);
@@ -141,7 +143,7 @@ impl Session<'_> {
             // What the node itself has left is no way out.
             room.exclude(self.state, node);
             let elsewhere = room.best();
-            room.see_change(self.state, class, node);
+            room.see_changes(self.state, class, &[node]);
             if let Some(elsewhere) = elsewhere {
                 self.move_place(plan, task, elsewhere);
                 moved.push(task);
@@ -163,7 +165,7 @@ impl Session<'_> {
     fn see_room(&mut self, plan: &mut Plan, node: NodeId) {
         self.state.refresh_reach_of(node);
         for (class, room) in &mut plan.room {
-            room.see_change(self.state, *class, node);
+            room.see_changes(self.state, *class, &[node]);
         }
     }
 

@@ -107,6 +107,13 @@ impl Column {
     }
 }
 
+/// A set of nodes in the order in which they joined.
+#[derive(Debug, Default)]
+struct Touched {
+    list: Vec<NodeId>,
+    is_in: Vec<bool>,
+}
+
 /// All nodes.
 #[derive(Debug, Default)]
 pub struct Nodes {
@@ -126,6 +133,8 @@ pub struct Nodes {
     pub version: Vec<u32>,
     /// Version by strip; it only grows.
     pub strip_version: Vec<u32>,
+    /// Nodes that were touched since somebody began to listen, each once.
+    touched: Option<Touched>,
     by_name: FxHashMap<Arc<str>, NodeId>,
     free_slots: std::collections::BTreeSet<NodeId>,
     slots: usize,
@@ -217,6 +226,14 @@ impl Nodes {
 
     /// Says that something about the node changed.
     pub fn touch(&mut self, id: NodeId) {
+        if let Some(touched) = &mut self.touched {
+            if touched.is_in.len() <= id as usize {
+                touched.is_in.resize(id as usize + 1, false);
+            }
+            if !std::mem::replace(&mut touched.is_in[id as usize], true) {
+                touched.list.push(id);
+            }
+        }
         if planted(Bug::StaleIndexBlock) {
             return;
         }
@@ -224,6 +241,17 @@ impl Nodes {
             [&mut self.version[id as usize / LANES], &mut self.strip_version[id as usize / STRIP]];
         *version = version.wrapping_add(1);
         *strip = strip.wrapping_add(1);
+    }
+
+    /// Takes the nodes that were touched since the last call; `None` at the first call, from which on they are noted.
+    pub fn take_touched(&mut self) -> Option<Vec<NodeId>> {
+        let Some(touched) = &mut self.touched else {
+            self.touched = Some(Touched::default());
+            return None;
+        };
+        let list = std::mem::take(&mut touched.list);
+        list.iter().for_each(|&id| touched.is_in[id as usize] = false);
+        Some(list)
     }
 
     /// Allocatable amount in a dimension.

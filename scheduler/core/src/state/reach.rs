@@ -6,7 +6,7 @@
 
 use super::State;
 use super::jobs::JobId;
-use super::nodes::{NO_NODE, NodeId, STRIP};
+use super::nodes::{LANES, NO_NODE, NodeId};
 use super::resource::Dim;
 use super::status::Status;
 use super::tasks::NO_JOB;
@@ -33,8 +33,6 @@ pub struct Reach {
     limits: Vec<i32>,
     /// By [`Leaving`].
     columns: [Steps; 2],
-    /// Version of each strip when it was summed up; 0 for never.
-    seen: Vec<u32>,
 }
 
 impl Reach {
@@ -77,23 +75,19 @@ impl State {
     pub fn refresh_reach(&mut self) {
         let mut reach = std::mem::take(&mut self.reach);
         let limits = self.step_limits();
-        let slots = self.nodes.blocks() * super::nodes::LANES;
+        let slots = self.nodes.blocks() * LANES;
+        let mut changed = self.nodes.take_touched();
         if reach.limits != limits || reach.columns[0].is_empty() {
-            let columns = [(); 2].map(|()| vec![Vec::new(); limits.len() + 1]);
-            reach = Reach { limits, columns, seen: Vec::new() };
+            reach = Reach { columns: [(); 2].map(|()| vec![Vec::new(); limits.len() + 1]), limits };
+            changed = None;
         }
         for step in reach.columns.iter_mut().flatten() {
             step.resize_with(self.dims.len().max(step.len()), Vec::new);
             step.iter_mut().for_each(|column| column.resize(slots, 0.0));
         }
-        reach.seen.resize(self.nodes.strip_version.len(), 0);
-        for (strip, &version) in self.nodes.strip_version.iter().enumerate() {
-            if reach.seen[strip] != version {
-                reach.seen[strip] = version;
-                for slot in strip * STRIP..(strip + 1) * STRIP {
-                    self.sum_up(&mut reach, slot as NodeId);
-                }
-            }
+        match changed {
+            Some(nodes) => nodes.into_iter().for_each(|node| self.sum_up(&mut reach, node)),
+            None => (0..self.nodes.len() as NodeId).for_each(|node| self.sum_up(&mut reach, node)),
         }
         for job in std::mem::take(&mut self.turned_jobs) {
             self.jobs[job as usize].turned = false;
