@@ -22,6 +22,7 @@ use tephra_core::{Core, Options};
 use crate::scenario::config::Chosen;
 
 // The reference scheduler of the core's tests: what it decides is what the core must decide.
+mod preempt;
 #[path = "../../../scheduler/core/tests/reference/model/mod.rs"]
 #[allow(
     dead_code,
@@ -30,7 +31,6 @@ use crate::scenario::config::Chosen;
     reason = "shared with the tests of the core, which use all of it"
 )]
 mod reference;
-mod preempt;
 
 /// Arguments of `tephra bench`.
 #[derive(Clone, Debug, Args)]
@@ -250,7 +250,9 @@ impl Workload {
 
 fn residents(args: &BenchArgs) -> u32 {
     match args.scenario {
-        Scenario::Core | Scenario::Preempt => args.pods.unwrap_or_else(|| args.nodes.saturating_mul(10)),
+        Scenario::Core | Scenario::Preempt => {
+            args.pods.unwrap_or_else(|| args.nodes.saturating_mul(10))
+        }
         Scenario::Volcano { .. } => 0,
     }
 }

@@ -3,8 +3,8 @@
 
 use tephra_api::conf::Arguments;
 
-use super::reclaim::take_back;
 use super::Action;
+use super::reclaim::take_back;
 use crate::plugin::EvictFor;
 use crate::session::Session;
 

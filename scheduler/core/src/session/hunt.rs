@@ -10,7 +10,7 @@ use crate::event::QueueState;
 use crate::plugin::EvictFor;
 use crate::state::classes::ClassId;
 use crate::state::jobs::JobId;
-use crate::state::nodes::{LANES, NodeId};
+use crate::state::nodes::{LANES, NO_NODE, NodeId};
 use crate::state::reach::Leaving;
 use crate::state::resource::PODS;
 use crate::state::status::Status;
@@ -282,7 +282,8 @@ impl Session<'_> {
         for &job in jobs {
             for &task in &self.state.jobs[job as usize].tasks {
                 let row = &self.state.tasks[task];
-                if matches!(row.status, Status::Bound | Status::Running) {
+                let runs = matches!(row.status, Status::Bound | Status::Running);
+                if runs && row.node != NO_NODE {
                     bits[row.node as usize / LANES] |= 1_u64 << (row.node as usize % LANES);
                 }
             }

@@ -68,8 +68,7 @@ impl Session<'_> {
             let class = self.state.tasks[task].class;
             let is_new = plan.room.iter().all(|(known, _)| *known != class);
             if is_new {
-                let room =
-                    Ranking::new(self.state, class, 0, Leaving::Surplus, self.backend, None);
+                let room = Ranking::new(self.state, class, 0, Leaving::Surplus, self.backend, None);
                 plan.room.push((class, room));
             }
             if is_new || self.depends_on_pods(task) {

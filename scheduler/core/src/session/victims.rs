@@ -8,7 +8,7 @@ use super::Session;
 use super::hunt::{Hunt, Prey, Stage};
 use crate::plugin::{EvictFor, Evictor, OrderKey};
 use crate::state::jobs::JobId;
-use crate::state::nodes::NodeId;
+use crate::state::nodes::{NO_NODE, NodeId};
 use crate::state::resource::Request;
 use crate::state::status::Status;
 use crate::state::tasks::{NO_JOB, TaskId};
@@ -54,7 +54,7 @@ impl Session<'_> {
             Prey::OtherQueues => row.status == Status::Running,
             Prey::Queue | Prey::Job => matches!(row.status, Status::Bound | Status::Running),
         };
-        if !running || !row.preemptable || row.job == NO_JOB {
+        if !running || !row.preemptable || row.job == NO_JOB || row.node == NO_NODE {
             return false;
         }
         let (mine, theirs) =

@@ -149,7 +149,8 @@ impl State {
             }
             let job = &self.jobs[row.job as usize];
             let priority = job.priority;
-            let columns = if job.has_surplus() { &mut reach.columns[..] } else { &mut reach.columns[1..] };
+            let columns =
+                if job.has_surplus() { &mut reach.columns[..] } else { &mut reach.columns[1..] };
             let first = reach.limits.partition_point(|&limit| limit < priority) + 1;
             // A priority above all limits cannot be, and would leave last.
             let first = first.min(reach.limits.len());

@@ -93,7 +93,7 @@ impl PreemptionWorkload {
     /// A waiting gang of 64 to 512 pods that others can make room for.
     pub fn preemptor(&self, number: u32, emit: &mut impl FnMut(Event)) {
         let dice = noise(self.seed, 32, u64::from(number));
-        let spec = Arc::new(template(8_000, 64 * GIB, 1 << (dice >> 32 & 3)));
+        let spec = Arc::new(template(8_000, 64 * GIB, 1 + (dice >> 32 & 1) as i64));
         let size = (64 + (dice % 449) as u32).min(self.nodes / 4).max(1);
         self.waiting(1 << 30 | number, size, &spec, emit);
     }

@@ -118,16 +118,30 @@ fn pod(noise: &mut Noise, number: usize) -> PodObject {
     pod.node = (noise.below(3) == 0).then(|| format!("node-{}", noise.below(35)));
     pod.deleting = noise.below(8) == 0;
     pod.ours = noise.below(12) > 0;
+    pod.preemptable = noise.below(6) > 0;
     if noise.below(12) == 0 {
         pod.group = None;
     }
     pod
 }
 
+/// Without evictions, and with every action that evicts.
+fn configurations() -> [SchedulerConf; 2] {
+    let mut evicting = SchedulerConf::volcano();
+    let evictors = ["preempt", "reclaim", "gangpreempt", "gangreclaim"];
+    evicting.actions.splice(2..2, evictors.map(ToOwned::to_owned));
+    [SchedulerConf::volcano(), evicting]
+}
+
 /// Ten thousand events with a session now and then; every bind that is decided, in order.
-fn lived(seed: u64, events: u64, mut check: impl FnMut(&Core, u64)) -> Vec<Vec<Decision>> {
+fn lived(
+    conf: &SchedulerConf,
+    seed: u64,
+    events: u64,
+    mut check: impl FnMut(&Core, u64),
+) -> Vec<Vec<Decision>> {
     let mut noise = Noise(seed);
-    let mut core = Core::new(Options::default(), &SchedulerConf::volcano());
+    let mut core = Core::new(Options::default(), conf);
     let mut decided = Vec::new();
     let mut last = None;
     for at in 0..events {
@@ -149,21 +163,30 @@ fn lived(seed: u64, events: u64, mut check: impl FnMut(&Core, u64)) -> Vec<Vec<D
 
 #[test]
 fn ledgers_equal_a_recomputation_after_ten_thousand_events() {
-    let mut promised = 0;
-    for seed in 0..8 {
-        let decided = lived(seed, 10_000, |core, at| {
-            assert_eq!(core.audit(), [], "seed {seed}, event {at}");
-            promised += core.placements().len();
-        });
-        let bound = decided.iter().flatten().filter(|d| matches!(d, Decision::Bind(_))).count();
-        assert!(bound > 50, "seed {seed}: only {bound} gangs were bound, the history is too dull");
+    let count = |decided: &[Vec<Decision>], wanted: fn(&Decision) -> bool| {
+        decided.iter().flatten().filter(|decision| wanted(decision)).count()
+    };
+    let (mut promised, mut evicted) = (0, 0);
+    for (number, conf) in configurations().iter().enumerate() {
+        for seed in 0..8 {
+            let decided = lived(conf, seed, 10_000, |core, at| {
+                assert_eq!(core.audit(), [], "configuration {number}, seed {seed}, event {at}");
+                promised += core.placements().len();
+            });
+            let bound = count(&decided, |decision| matches!(decision, Decision::Bind(_)));
+            assert!(bound > 50, "seed {seed}: only {bound} gangs were bound: too dull");
+            evicted += count(&decided, |decision| matches!(decision, Decision::Evict { .. }));
+        }
     }
     assert!(promised > 0, "nothing was ever promised and taken back");
+    assert!(evicted > 100, "only {evicted} pods were evicted: too dull");
 }
 
 #[test]
 fn equal_histories_give_equal_decisions() {
-    assert_eq!(lived(99, 6_000, |_, _| ()), lived(99, 6_000, |_, _| ()));
+    for conf in &configurations() {
+        assert_eq!(lived(conf, 99, 6_000, |_, _| ()), lived(conf, 99, 6_000, |_, _| ()));
+    }
 }
 
 #[test]

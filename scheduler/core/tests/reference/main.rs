@@ -6,6 +6,7 @@
 
 mod bench_hash;
 mod equality;
+mod evictions;
 mod history;
 mod kernel;
 mod lockstep;

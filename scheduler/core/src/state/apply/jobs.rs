@@ -223,7 +223,7 @@ fn says_preemptable(object: &PodGroupObject) -> bool {
     let of = |list: &Labels| {
         list.iter().find(|(key, _)| key == keys::PREEMPTABLE).map(|(_, text)| text.clone())
     };
-    of(&object.annotations).or_else(|| of(&object.labels)).is_none_or(|text| {
-        matches!(text.as_str(), "1" | "t" | "T" | "TRUE" | "true" | "True")
-    })
+    of(&object.annotations)
+        .or_else(|| of(&object.labels))
+        .is_none_or(|text| matches!(text.as_str(), "1" | "t" | "T" | "TRUE" | "true" | "True"))
 }
