@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use http::StatusCode;
+use serde::Deserialize;
 use serde_json::json;
 use tephra_core::decision::PodRef;
 use tephra_core::event::Event;
@@ -53,24 +54,67 @@ pub(crate) async fn run(
     }
 }
 
-/// Evicts one pod; `None` when the lease is gone.
+/// Evicts one pod; `None` when the lease is gone. The condition tells the pod's owner why and is no more than that: when it
+/// is refused, the pod is deleted all the same (B5).
 async fn settle(writer: &Writer, evict: &Evict) -> Option<Event> {
     let pod = &evict.pod;
     let path = format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name);
     let status_path = format!("{path}/status?fieldManager=tephra-scheduler");
     let condition = condition(evict);
     match until_answered(pod, || writer.patch(&status_path, STRATEGIC_PATCH, &condition)).await {
-        Ok(reply) if reply.status.is_success() => {}
-        Ok(reply) => return Some(refused(pod, &reply)),
+        Ok(reply) if reply.status == StatusCode::NOT_FOUND => {
+            return Some(Event::EvictOk(pod.uid.to_string()));
+        }
+        Ok(_) => {}
         Err(error) => return not_sent(pod, &error),
     }
     let options = json!({
         "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": &*pod.uid},
     });
-    match until_answered(pod, || writer.delete(&path, &options)).await {
-        Ok(reply) if reply.status.is_success() => Some(Event::EvictOk(pod.uid.to_string())),
-        Ok(reply) => Some(refused(pod, &reply)),
-        Err(error) => not_sent(pod, &error),
+    let mut attempts = backoff::writes(backoff::seed(&pod.uid));
+    loop {
+        let reply = match until_answered(pod, || writer.delete(&path, &options)).await {
+            Ok(reply) => reply,
+            Err(error) => return not_sent(pod, &error),
+        };
+        if reply.status.is_success() || reply.status == StatusCode::NOT_FOUND {
+            return Some(Event::EvictOk(pod.uid.to_string()));
+        }
+        // A conflict may mean that another pod has the name by now.
+        let conflict = reply.status == StatusCode::CONFLICT;
+        if conflict && is_leaving(writer, pod, &path).await {
+            return Some(Event::EvictOk(pod.uid.to_string()));
+        }
+        match attempts.next().filter(|_| conflict) {
+            Some(pause) => tokio::time::sleep(pause).await,
+            None => {
+                let (uid, message) = (pod.uid.to_string(), reply.message());
+                return Some(Event::EvictFailed { uid, message });
+            }
+        }
+    }
+}
+
+/// The pod of this uid is gone or being deleted.
+async fn is_leaving(writer: &Writer, pod: &PodRef, path: &str) -> bool {
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Metadata {
+        uid: String,
+        deletion_timestamp: Option<String>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Found {
+        metadata: Metadata,
+    }
+    match writer.get(path).await {
+        Ok(reply) if reply.status == StatusCode::NOT_FOUND => true,
+        Ok(reply) if reply.status.is_success() => {
+            let found: Found = serde_json::from_slice(&reply.body).unwrap_or_default();
+            found.metadata.uid != *pod.uid || found.metadata.deletion_timestamp.is_some()
+        }
+        _ => false,
     }
 }
 
@@ -100,15 +144,6 @@ where
         };
         let pause = after.or_else(|| pauses.next()).unwrap_or(Duration::from_secs(10));
         tokio::time::sleep(pause).await;
-    }
-}
-
-/// 404 and a uid conflict mean that the victim is gone already.
-fn refused(pod: &PodRef, reply: &Reply) -> Event {
-    let uid = pod.uid.to_string();
-    match reply.status {
-        StatusCode::NOT_FOUND | StatusCode::CONFLICT => Event::EvictOk(uid),
-        _ => Event::EvictFailed { uid, message: reply.message() },
     }
 }
 
@@ -159,6 +194,27 @@ mod tests {
         assert!(matches!(event, Some(Event::EvictOk(_))));
         let (event, _) = evict(vec![Answer::status(200, ""), Answer::status(403, "no")]).await;
         assert!(matches!(event, Some(Event::EvictFailed { message, .. }) if message == "no"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_condition_does_not_stop_the_delete() {
+        let answers = vec![Answer::status(409, "changed"), Answer::status(200, "")];
+        let (event, script) = evict(answers).await;
+        assert!(matches!(event, Some(Event::EvictOk(_))));
+        assert_eq!(script.requests().len(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_conflict_is_settled_by_a_read() {
+        let conflict = || Answer::status(409, "no");
+        let pod = |uid: &str| Answer::json(200, &json!({"metadata": {"uid": uid}}));
+        let ok = || Answer::status(200, "");
+        let (event, script) = evict(vec![ok(), conflict(), pod("another")]).await;
+        assert!(matches!(event, Some(Event::EvictOk(_))));
+        assert_eq!(script.requests().len(), 3);
+        let (event, script) = evict(vec![ok(), conflict(), pod("u"), ok()]).await;
+        assert!(matches!(event, Some(Event::EvictOk(_))));
+        assert_eq!(script.requests().len(), 4);
     }
 
     #[tokio::test(start_paused = true)]

@@ -11,6 +11,7 @@
 //! | I2 | a node that takes a pod exists, admits it and has room for it | `binding.rs` |
 //! | I3 | a gang starts only when its minimum has room, and does not stay half bound | `gang.rs` |
 //! | I4 | a queue stays within its capability | `binding.rs` |
+//! | I5 | only who may be evicted is, for somebody who may ask for it, and no gang is left in pieces | `eviction.rs` |
 //! | I6 | at rest nothing waits that could be placed | `liveness.rs` |
 //! | I7 | at rest statuses equal a recount | `status.rs` |
 //! | I9 | only the holder of the lease writes | `lease.rs` |
@@ -23,6 +24,7 @@ mod admits;
 mod amounts;
 mod binding;
 mod cluster;
+mod eviction;
 mod gang;
 mod lease;
 mod liveness;
@@ -50,6 +52,8 @@ pub enum Invariant {
     I3,
     /// Queues within their capability.
     I4,
+    /// Evictions are allowed and leave gangs whole or gone.
+    I5,
     /// Nothing placeable is left waiting.
     I6,
     /// What is stored equals a recount.
@@ -135,9 +139,12 @@ pub fn check_with(history: &[WriteRecord], rules: &Rules) -> Vec<Violation> {
     let mut cluster = Cluster::new(rules);
     let mut binds = binding::Binds::default();
     let mut leases = lease::Leases::default();
+    let mut evictions = eviction::Evictions::default();
     for record in history {
         leases.judge(record, &mut found);
+        let before = cluster.pods.get(&record.uid).cloned();
         cluster.apply(record);
+        evictions.judge(&cluster, before.as_ref(), record, &mut found);
         if record.resource == "pods" && record.subresource == "binding" {
             binds.judge(&cluster, record, &mut found);
             if record.applied() {
@@ -150,6 +157,7 @@ pub fn check_with(history: &[WriteRecord], rules: &Rules) -> Vec<Violation> {
         let last = history.last().map_or(0, |record| record.time_ms);
         cluster.now_ms = rules.ended_ms.unwrap_or(last);
         gang::judge_rest(&cluster, &mut found);
+        evictions.judge_rest(&cluster, &mut found);
         liveness::judge(&cluster, &mut found);
         status::judge(&cluster, &mut found);
     }

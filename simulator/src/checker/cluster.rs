@@ -35,6 +35,7 @@ pub(super) struct Cluster<'a> {
     /// When the size, queue or existence of a PodGroup changed after it had appeared.
     pub(super) group_changed_ms: BTreeMap<Key, i64>,
     queues: BTreeMap<String, Vec<QueueVersion>>,
+    priorities: BTreeMap<String, i64>,
     /// Most members of a PodGroup that were bound at one time.
     pub(super) most_bound: BTreeMap<Key, usize>,
     /// Pods whose node changed.
@@ -54,6 +55,7 @@ impl<'a> Cluster<'a> {
             groups: BTreeMap::new(),
             group_changed_ms: BTreeMap::new(),
             queues: BTreeMap::new(),
+            priorities: BTreeMap::new(),
             most_bound: BTreeMap::new(),
             moved: Vec::new(),
             has_controller: false,
@@ -71,6 +73,10 @@ impl<'a> Cluster<'a> {
         match (record.group.as_str(), record.resource.as_str()) {
             ("", "pods") => self.pod(&record.uid, object),
             ("", "nodes") => self.node(&record.name, object),
+            ("scheduling.k8s.io", "priorityclasses") => {
+                let value = object.and_then(|object| object["value"].as_i64()).unwrap_or(0);
+                self.priorities.insert(record.name.clone(), value);
+            }
             ("scheduling.volcano.sh", "podgroups") => {
                 self.group((record.namespace.clone(), record.name.clone()), object);
             }
@@ -162,6 +168,11 @@ impl<'a> Cluster<'a> {
         let current = versions.iter().rposition(|version| version.since_ms <= horizon);
         let from = current.unwrap_or(0);
         versions[from..].iter().filter_map(|version| version.queue.as_ref()).collect()
+    }
+
+    /// Value of a priority class; 0 for none.
+    pub(super) fn priority(&self, class: &str) -> i64 {
+        self.priorities.get(class).copied().unwrap_or(0)
     }
 
     /// Queues that exist, by name.

@@ -24,6 +24,7 @@ fn is_filled(object: &Value, pointer: &str) -> bool {
 /// A pod.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pod {
+    pub(super) uid: String,
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) scheduler: String,
@@ -35,6 +36,8 @@ pub(super) struct Pod {
     pub(super) phase: String,
     pub(super) deleting: bool,
     pub(super) gated: bool,
+    /// Does not say that it may not be evicted.
+    pub(super) preemptable: bool,
     pub(super) selector: Value,
     pub(super) tolerations: Value,
     /// Uses filters that the checker does not know: it is never called placeable.
@@ -54,7 +57,13 @@ impl Pod {
             .filter_map(|container| container["ports"].as_array())
             .flatten()
             .any(|port| port["hostPort"].as_i64().unwrap_or(0) > 0);
+        let preemptable = ["/metadata/annotations", "/metadata/labels"]
+            .map(|map| text(pod, &format!("{map}/volcano.sh~1preemptable")))
+            .into_iter()
+            .find(|text| !text.is_empty());
         Self {
+            uid: text(pod, "/metadata/uid").to_owned(),
+            preemptable: preemptable.is_none_or(|text| text == "true"),
             namespace: text(pod, "/metadata/namespace").to_owned(),
             name: text(pod, "/metadata/name").to_owned(),
             scheduler: text(pod, "/spec/schedulerName").to_owned(),
@@ -129,6 +138,7 @@ pub(super) struct Group {
     /// Has rules about tasks or subgroups that the checker does not know.
     pub(super) exotic: bool,
     pub(super) queue: String,
+    pub(super) priority_class: String,
     pub(super) min_resources: Option<Amounts>,
     pub(super) phase: String,
     pub(super) running: i64,
@@ -149,6 +159,7 @@ impl Group {
                 || is_filled(group, "/spec/subGroupPolicy")
                 || is_filled(group, "/spec/networkTopology"),
             queue: queue.to_owned(),
+            priority_class: text(group, "/spec/priorityClassName").to_owned(),
             min_resources: resources.is_object().then(|| Amounts::read(resources)),
             phase: text(group, "/status/phase").to_owned(),
             running: number(group, "/status/running"),

@@ -165,6 +165,13 @@ impl Story {
             0 => SchedulerConf::builtin(),
             _ => SchedulerConf::volcano(),
         };
+        if self.dice.chance(0.5) {
+            let evictors =
+                *self.dice.pick(&[["preempt", "reclaim"], ["gangpreempt", "gangreclaim"]]);
+            let after = options.conf.actions.iter().position(|action| action == "allocate");
+            let at = after.map_or(options.conf.actions.len(), |at| at + 1);
+            options.conf.actions.splice(at..at, evictors.map(ToOwned::to_owned));
+        }
         options.bind_concurrency = *self.dice.pick(&[1, 4, 32]);
         let mut start = |name: &str, part: u64, program: Program| {
             let (dice, sky) = (Dice::new(seed, part), Arc::clone(&self.sky));

@@ -21,6 +21,9 @@ impl Action for Allocate {
         let mut served = FxHashSet::default();
         let mut again = Vec::new();
         for job in session.broken_gangs() {
+            if session.waits_for_victims(job) {
+                continue;
+            }
             served.insert(job);
             session.take_back_reserved(job);
             if chance(session, job) == Chance::Good && serve(session, job) == Served::More {
@@ -30,6 +33,10 @@ impl Action for Allocate {
         }
         for job in std::mem::take(&mut session.reserved) {
             if !served.insert(job) {
+                continue;
+            }
+            if session.waits_for_victims(job) {
+                session.refusals.insert(job, Refusal::Pipelined);
                 continue;
             }
             session.take_back_reserved(job);

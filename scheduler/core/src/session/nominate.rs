@@ -85,6 +85,12 @@ impl Session<'_> {
         self.reserved.dedup();
     }
 
+    /// Victims of the job still count for their queues, since the API server is not known to delete them: its places stay
+    /// reserved, and it does not start yet (I4).
+    pub(crate) fn waits_for_victims(&self, job: JobId) -> bool {
+        self.state.jobs[job as usize].victims_under_way > 0
+    }
+
     /// Gives a job its own nominated places back, to be placed anew.
     pub(crate) fn take_back_reserved(&mut self, job: JobId) {
         let state = &*self.state;

@@ -151,6 +151,8 @@ impl Session<'_> {
         }
         for op in ops {
             if let Op::Evict { task, was, why } = op {
+                self.state.tasks[task].evicted_for = Some(job);
+                self.state.jobs[job as usize].victims_under_way += 1;
                 self.carry_out_eviction(task, was, why);
             }
         }

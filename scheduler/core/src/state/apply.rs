@@ -93,6 +93,7 @@ impl State {
     /// The victim stays: its room is its own again, and whoever was promised it has to look elsewhere.
     fn evict_failed(&mut self, uid: &str) {
         let Some(task) = self.tasks.get(uid) else { return };
+        self.victim_settled(task);
         let Some(status) = self.tasks[task].spared.take() else { return };
         if self.tasks[task].status == Status::Releasing {
             self.spare(task, status);

@@ -110,6 +110,8 @@ pub struct Job {
     pub has_topology: bool,
     /// Why admission was last refused, as told on the PodGroup.
     pub told_rejection: Option<Box<str>>,
+    /// Pods evicted for it that the API server is not known to delete yet.
+    pub victims_under_way: u32,
     /// The job is in the list of jobs whose derived values must be refreshed.
     pub dirty: bool,
     /// The job is in the list of jobs that came to their minimum or above it.

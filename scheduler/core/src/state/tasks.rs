@@ -8,6 +8,7 @@ use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
 use super::classes::ClassId;
+use super::jobs::JobId;
 use super::nodes::{NO_NODE, NodeId};
 use super::status::Status;
 use crate::decision::PodRef;
@@ -53,6 +54,8 @@ pub struct Task {
     pub stuck: bool,
     /// We are evicting it: the status that it has apart from that.
     pub spared: Option<Status>,
+    /// The job that it is evicted for, until the API server is known to delete it.
+    pub evicted_for: Option<JobId>,
     /// Names our scheduler.
     pub ours: bool,
     /// Preemption and reclaim may take it.

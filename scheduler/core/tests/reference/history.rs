@@ -29,9 +29,10 @@ impl Noise {
 }
 
 /// Makes events without any regard to what makes sense: pods on nodes that do not exist, things deleted twice, the
-/// same object over and over, statuses that jump back.
-fn event(noise: &mut Noise) -> Event {
+/// same object over and over, statuses that jump back. So many nodes come and go.
+fn event(noise: &mut Noise, nodes: u64) -> Event {
     let number = noise.below(30) as usize;
+    let node_number = number % nodes as usize;
     let node = |noise: &mut Noise| NodeSeed {
         shape: noise.byte(),
         zone: noise.byte(),
@@ -40,25 +41,27 @@ fn event(noise: &mut Noise) -> Event {
         cordoned: noise.below(10) == 0,
     };
     match noise.below(100) {
-        0..=9 => Event::Node(node(noise).object(number)),
-        10..=13 => Event::NodeDeleted(format!("node-{number}")),
-        14..=54 => Event::Pod(pod(noise, number)),
-        55..=64 => Event::PodDeleted(pod(noise, number).uid),
+        0..=9 => Event::Node(node(noise).object(node_number)),
+        10..=13 => Event::NodeDeleted(format!("node-{node_number}")),
+        14..=54 => Event::Pod(pod(noise, number, nodes)),
+        55..=64 => Event::PodDeleted(pod(noise, number, nodes).uid),
         65..=74 => Event::PodGroup(gang(noise).objects(number, 4).0),
         75..=78 => Event::PodGroupDeleted(gang(noise).objects(number, 4).0.key),
         79..=82 => Event::Queue(queue(noise).object(number % 5)),
         83 => Event::QueueDeleted(crate::story::queue_name(number % 5)),
         84..=85 => {
-            let [mut class, _] = priority_classes();
+            let mut class = priority_classes()[noise.below(2) as usize].clone();
             class.value = noise.below(30) as i32;
             class.global_default = noise.below(2) == 0;
             Event::PriorityClass(class)
         }
         86 => Event::PriorityClassDeleted("low".to_owned()),
-        87..=92 => Event::BindOk(pod(noise, number).uid),
-        93..=96 => Event::BindFailed { uid: pod(noise, number).uid, message: "no".to_owned() },
-        97 => Event::EvictOk(pod(noise, number).uid),
-        _ => Event::EvictFailed { uid: pod(noise, number).uid, message: "no".to_owned() },
+        87..=92 => Event::BindOk(pod(noise, number, nodes).uid),
+        93..=96 => {
+            Event::BindFailed { uid: pod(noise, number, nodes).uid, message: "no".to_owned() }
+        }
+        97 => Event::EvictOk(pod(noise, number, nodes).uid),
+        _ => Event::EvictFailed { uid: pod(noise, number, nodes).uid, message: "no".to_owned() },
     }
 }
 
@@ -100,7 +103,7 @@ fn queue(noise: &mut Noise) -> QueueSeed {
     }
 }
 
-fn pod(noise: &mut Noise, number: usize) -> PodObject {
+fn pod(noise: &mut Noise, number: usize, nodes: u64) -> PodObject {
     let (_, pods) = gang(noise).objects(number, 4);
     let at = noise.below(pods.len() as u64) as usize;
     let mut pod = pods[at].clone();
@@ -115,7 +118,7 @@ fn pod(noise: &mut Noise, number: usize) -> PodObject {
         PodPhase::Unknown,
     ];
     pod.phase = phases[noise.below(8) as usize];
-    pod.node = (noise.below(3) == 0).then(|| format!("node-{}", noise.below(35)));
+    pod.node = (noise.below(3) == 0).then(|| format!("node-{}", noise.below(nodes + nodes / 6)));
     pod.deleting = noise.below(8) == 0;
     pod.ours = noise.below(12) > 0;
     pod.preemptable = noise.below(6) > 0;
@@ -125,17 +128,20 @@ fn pod(noise: &mut Noise, number: usize) -> PodObject {
     pod
 }
 
-/// Without evictions, and with every action that evicts.
-fn configurations() -> [SchedulerConf; 2] {
+/// How many nodes come and go.
+const NODES: u64 = 30;
+
+/// Without evictions, and on few nodes with every action that evicts.
+fn configurations() -> [(SchedulerConf, u64); 2] {
     let mut evicting = SchedulerConf::volcano();
     let evictors = ["preempt", "reclaim", "gangpreempt", "gangreclaim"];
     evicting.actions.splice(2..2, evictors.map(ToOwned::to_owned));
-    [SchedulerConf::volcano(), evicting]
+    [(SchedulerConf::volcano(), NODES), (evicting, 5)]
 }
 
 /// Ten thousand events with a session now and then; every bind that is decided, in order.
 fn lived(
-    conf: &SchedulerConf,
+    (conf, nodes): &(SchedulerConf, u64),
     seed: u64,
     events: u64,
     mut check: impl FnMut(&Core, u64),
@@ -148,7 +154,7 @@ fn lived(
         let event = match last.take() {
             // Every now and then the same event comes twice in a row.
             Some(event) if noise.below(12) == 0 => event,
-            _ => event(&mut noise),
+            _ => event(&mut noise, *nodes),
         };
         last = Some(event.clone());
         core.apply(event);
@@ -174,12 +180,12 @@ fn ledgers_equal_a_recomputation_after_ten_thousand_events() {
                 promised += core.placements().len();
             });
             let bound = count(&decided, |decision| matches!(decision, Decision::Bind(_)));
-            assert!(bound > 50, "seed {seed}: only {bound} gangs were bound: too dull");
+            assert!(bound > 20, "seed {seed}: only {bound} gangs were bound: too dull");
             evicted += count(&decided, |decision| matches!(decision, Decision::Evict { .. }));
         }
     }
     assert!(promised > 0, "nothing was ever promised and taken back");
-    assert!(evicted > 100, "only {evicted} pods were evicted: too dull");
+    assert!(evicted > 15, "only {evicted} pods were evicted: too dull");
 }
 
 #[test]
@@ -196,7 +202,7 @@ fn nobody_is_bound_to_a_node_that_is_gone_and_no_pod_twice() {
     let mut nodes: BTreeSet<String> = BTreeSet::new();
     let mut binding: BTreeSet<String> = BTreeSet::new();
     for at in 0..20_000 {
-        let event = event(&mut noise);
+        let event = event(&mut noise, NODES);
         match &event {
             Event::Node(NodeObject { name, .. }) => {
                 nodes.insert(name.clone());
@@ -236,7 +242,7 @@ proptest! {
         let mut noise = Noise(seed);
         let mut core = Core::new(Options::default(), &SchedulerConf::volcano());
         for _ in 0..400 {
-            core.apply(event(&mut noise));
+            core.apply(event(&mut noise, NODES));
         }
         // An hour between sessions outlasts every back-off; two sessions without binds mean that none will come.
         let hour = 3_600_000;

@@ -62,6 +62,7 @@ impl State {
             gated: pod.gated,
             stuck: false,
             spared: None,
+            evicted_for: None,
             preemptable: pod.preemptable,
             never_preempts: pod.never_preempts,
             critical,
@@ -97,6 +98,10 @@ impl State {
         let assumed = row.status.is_allocated() && row.node != NO_NODE && pod.node.is_none();
         let status = if assumed && !status.is_completed() { row.status } else { status };
         // An eviction under way counts although the pod does not show it yet.
+        if pod.deleting || status.is_completed() {
+            self.victim_settled(task);
+        }
+        let row = &self.tasks[task];
         let leaves = row.spared.is_some() && matches!(status, Status::Bound | Status::Running);
         let spared = leaves.then_some(status);
         let status = if leaves { Status::Releasing } else { status };
@@ -170,6 +175,17 @@ impl State {
         }
     }
 
+    /// Whatever becomes of an eviction from now on, the job that it was for need not wait for news of it.
+    pub(super) fn victim_settled(&mut self, task: TaskId) {
+        let Some(job) = self.tasks[task].evicted_for.take() else { return };
+        // The row may have been reused: then the count is that of another job and stays above 0 at most for a while.
+        let row = &mut self.jobs[job as usize];
+        row.victims_under_way = row.victims_under_way.saturating_sub(1);
+        if row.live {
+            self.touch_job(job);
+        }
+    }
+
     fn merge_nomination(&mut self, task: TaskId, told: Option<String>, status: Status) {
         let ours = self.nominated.get(&task).is_some_and(|nomination| nomination.ours);
         match told {
@@ -190,6 +206,7 @@ impl State {
         self.forget_foreign(uid);
         let Some(task) = self.tasks.get(uid) else { return };
         self.touch_task_job(task);
+        self.victim_settled(task);
         self.account(task, -1);
         self.leave_node(task);
         let Task { node, class, job, status, .. } = self.tasks[task];
