@@ -79,7 +79,7 @@ impl Session<'_> {
                 self.make_room(&mut hunt, task);
             }
         }
-        self.settle_hunt(from, prey, job);
+        self.settle_hunt(from, job);
     }
 
     /// The job is admitted, valid, in an open queue, and starves.
@@ -242,17 +242,14 @@ impl Session<'_> {
         }
     }
 
-    /// Ends a search: the plan is carried out if the gang can start with it, else nothing has happened.
-    fn settle_hunt(&mut self, from: Savepoint, prey: Prey, job: JobId) {
-        let placed = self.journal.since(from).iter().any(|op| matches!(op, Op::Place { .. }));
-        if !placed || !self.pipeline.job_pipelined(self.state, job) {
-            self.rollback(from);
-            return;
+    /// Ends a search: the plan is carried out if the gang can start with it, else nothing has happened. Room that is there
+    /// without anybody leaving is not this search's to give: allocate and backfill know what a queue may have (B43).
+    fn settle_hunt(&mut self, from: Savepoint, job: JobId) {
+        if self.pipeline.job_pipelined(self.state, job) {
+            self.spare_needless(from);
         }
-        self.spare_needless(from);
         let evicts = self.journal.since(from).iter().any(|op| matches!(op, Op::Evict { .. }));
-        if prey == Prey::OtherQueues && !evicts {
-            // Room that is there is not reclaim's to give: allocate knows what the queue may have (4.5).
+        if !evicts || !self.pipeline.job_pipelined(self.state, job) {
             self.rollback(from);
             return;
         }
