@@ -72,7 +72,8 @@ impl Evictions {
                 || cluster.members(key).any(|pod| pod.phase == "Failed" || pod.deleting)
                 || cluster.group_changed_ms.contains_key(key);
             let bound = cluster.members(key).filter(|pod| !pod.node.is_empty()).count();
-            if otherwise || bound == 0 || bound >= group.min_member {
+            let runs = cluster.members(key).any(Pod::occupies);
+            if otherwise || !runs || bound >= group.min_member {
                 continue;
             }
             let (namespace, name) = key;

@@ -6,6 +6,7 @@
 use super::Session;
 use super::order::pending_tasks;
 use crate::event::QueueState;
+use crate::state::classes::ClassId;
 use crate::state::jobs::{JobId, LeftPlace};
 use crate::state::status::Status;
 
@@ -45,6 +46,20 @@ impl Session<'_> {
     pub fn keeps_places(&self, job: JobId) -> bool {
         let since = self.state.jobs[job as usize].broken_since_ms;
         since.is_some_and(|since| self.state.now_ms - since < PATIENCE_MS)
+    }
+
+    /// Copies of a class that a job's queue allows it. What a gang that began needs to be whole again was its queue's to give
+    /// when it began: a fair share that has fallen since does not leave it in pieces, only a capability does.
+    pub(super) fn allowance(&self, job: JobId, class: ClassId, count: u32) -> u32 {
+        let queue = self.state.jobs[job as usize].queue;
+        let allowed = self.pipeline.allocatable(self.state, queue, class, count);
+        let row = &self.state.jobs[job as usize];
+        if allowed == count || row.broken_since_ms.is_none() {
+            return allowed;
+        }
+        let lacks = row.lacks();
+        let capped = self.pipeline.capped(self.state, queue, class, lacks);
+        if capped { allowed } else { allowed.max(lacks.min(count)) }
     }
 
     /// Takes what a broken gang that could not be mended needs out of reach of the others until the session ends.

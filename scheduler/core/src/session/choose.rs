@@ -108,9 +108,8 @@ impl Session<'_> {
     /// Places one waiting pod without regard to its gang, if its queue and the nodes allow it.
     pub fn place_alone(&mut self, task: TaskId) -> bool {
         let row = &self.state.tasks[task];
-        let (class, queue) = (row.class, self.state.jobs[row.job as usize].queue);
-        if self.held(task).is_some() || self.pipeline.allocatable(self.state, queue, class, 1) == 0
-        {
+        let (class, job) = (row.class, row.job);
+        if self.held(task).is_some() || self.allowance(job, class, 1) == 0 {
             return false;
         }
         let mut index = self.take_index(class);

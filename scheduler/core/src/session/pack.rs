@@ -132,11 +132,10 @@ impl Session<'_> {
         counts: &[Vec<u32>],
     ) -> bool {
         let from = self.journal.savepoint();
-        let queue = self.state.jobs[job as usize].queue;
         for (kind, counts) in kinds.iter().zip(counts) {
             let mut tasks = kind.tasks.iter();
             let copies = counts.iter().sum();
-            if self.pipeline.allocatable(self.state, queue, kind.class, copies) < copies {
+            if self.allowance(job, kind.class, copies) < copies {
                 self.rollback(from);
                 return false;
             }

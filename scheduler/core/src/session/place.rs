@@ -145,7 +145,7 @@ impl Session<'_> {
     ) -> bool {
         let queue = self.state.jobs[job as usize].queue;
         let length = (run.end - run.start) as u32;
-        let mut allowed = self.pipeline.allocatable(self.state, queue, run.class, length);
+        let mut allowed = self.allowance(job, run.class, length);
         while sheet.next < run.end {
             let task = sheet.tasks[sheet.next];
             sheet.next += 1;
@@ -209,7 +209,7 @@ impl Session<'_> {
         let (mut blocked, mut short) = (None, None);
         for run in sheet.left() {
             let length = (run.end - run.start) as u32;
-            let allowed = self.pipeline.allocatable(self.state, queue, run.class, length);
+            let allowed = self.allowance(job, run.class, length);
             if allowed < length && blocked.is_none() {
                 blocked = Some(sheet.tasks[run.start + allowed as usize]);
             }

@@ -30,7 +30,7 @@ pub fn run(session: &mut Session) {
         let mut tasks = session.tasks_to_place(job);
         let queue = session.jobs[job].queue.clone();
         if !tasks.is_empty() {
-            match turn(session, job, &queue, &mut tasks) {
+            match turn(session, job, &mut tasks) {
                 Turn::Committed if !tasks.is_empty() => {
                     waiting.insert(job, tasks);
                     queues.entry(queue).or_default().push(job);
@@ -50,7 +50,7 @@ pub fn run(session: &mut Session) {
         let queue = session.jobs[job].queue.clone();
         let ended = match tasks.is_empty() {
             true => None,
-            false => Some(turn(session, job, &queue, &mut tasks)),
+            false => Some(turn(session, job, &mut tasks)),
         };
         match ended {
             Some(Turn::Committed) if !tasks.is_empty() => {
@@ -96,7 +96,7 @@ pub fn run(session: &mut Session) {
             queues.remove(&queue);
             continue;
         }
-        match turn(session, job, &queue, tasks) {
+        match turn(session, job, tasks) {
             Turn::Committed if !tasks.is_empty() => jobs.push(job),
             Turn::Committed | Turn::Kept => {}
             ended => {
@@ -112,7 +112,7 @@ pub fn run(session: &mut Session) {
     }
 }
 
-fn turn(session: &mut Session, job: usize, queue: &str, tasks: &mut VecDeque<usize>) -> Turn {
+fn turn(session: &mut Session, job: usize, tasks: &mut VecDeque<usize>) -> Turn {
     let mut refused = false;
     for order in 0..3 {
         if order > 0 && !session.reorder(tasks, order) {
@@ -120,7 +120,7 @@ fn turn(session: &mut Session, job: usize, queue: &str, tasks: &mut VecDeque<usi
         }
         let before = tasks.clone();
         session.jobs[job].failed_roles.clear();
-        let (placed, complete) = walk(session, job, queue, tasks);
+        let (placed, complete) = walk(session, job, tasks);
         if session.job_ready(job) {
             session.commit(job, &placed);
             return Turn::Committed;
@@ -134,7 +134,7 @@ fn turn(session: &mut Session, job: usize, queue: &str, tasks: &mut VecDeque<usi
         refused |= !complete;
         *tasks = before;
     }
-    if let Some(placed) = session.pack(job, queue, tasks) {
+    if let Some(placed) = session.pack(job, tasks) {
         tasks.retain(|task| !placed.contains(task));
         session.commit(job, &placed);
         return Turn::Committed;
@@ -143,18 +143,13 @@ fn turn(session: &mut Session, job: usize, queue: &str, tasks: &mut VecDeque<usi
 }
 
 /// Places tasks in order until the job is ready. Gives what was placed, and whether that was every task tried.
-fn walk(
-    session: &mut Session,
-    job: usize,
-    queue: &str,
-    tasks: &mut VecDeque<usize>,
-) -> (Vec<usize>, bool) {
+fn walk(session: &mut Session, job: usize, tasks: &mut VecDeque<usize>) -> (Vec<usize>, bool) {
     let mut placed = Vec::new();
     let mut complete = true;
     while let Some(task) = tasks.pop_front() {
         let row = &session.tasks[task];
         let role = row.role.clone();
-        if !session.proportion.allocatable(queue, &row.request) {
+        if !session.allows(job, task) {
             complete = false;
             continue;
         }
@@ -272,6 +267,21 @@ impl Session {
         }
     }
 
+    /// The queue may take the task, or else the task makes a gang whole that began, and no capability forbids all that the
+    /// gang needs.
+    pub fn allows(&self, job: usize, task: usize) -> bool {
+        let (queue, request) = (&self.jobs[job].queue, &self.tasks[task].request);
+        if self.proportion.allocatable(queue, request) {
+            return true;
+        }
+        let lacks = self.min_member(job) - self.ready_tasks(job) - self.count_best_effort(job);
+        let object = &self.queues[queue];
+        self.jobs[job].broken.since_ms.is_some()
+            && lacks > 0
+            && object.state == QueueState::Open
+            && !self.proportion.capped(queue, object, request, lacks)
+    }
+
     /// What a broken gang still needs: places for its waiting pods, then places that members left.
     fn keep_places(&mut self, job: usize) {
         let queue = self.jobs[job].queue.clone();
@@ -283,7 +293,7 @@ impl Session {
         self.sort_tasks(&mut tasks);
         for task in tasks {
             if missing > 0
-                && self.proportion.allocatable(&queue, &self.tasks[task].request)
+                && self.allows(job, task)
                 && let Some((slot, status)) = self.choose(task)
             {
                 self.place(task, slot, status);

@@ -18,7 +18,7 @@ struct Search<'s> {
 
 impl Session {
     /// Places as many of the tasks as the gang needs, if there is a way and its queue allows it. Gives them.
-    pub fn pack(&mut self, job: usize, queue: &str, tasks: &VecDeque<usize>) -> Option<Vec<usize>> {
+    pub fn pack(&mut self, job: usize, tasks: &VecDeque<usize>) -> Option<Vec<usize>> {
         let mut kinds: Vec<Vec<usize>> = Vec::new();
         for &task in tasks {
             match kinds.iter_mut().find(|kind| self.alike(kind[0], task)) {
@@ -45,7 +45,7 @@ impl Session {
             .collect();
         placed.iter().rev().for_each(|&task| self.unplace(task));
         for (at, &(task, slot)) in places.iter().enumerate() {
-            if !self.proportion.allocatable(queue, &self.tasks[task].request) {
+            if !self.allows(job, task) {
                 placed[..at].iter().rev().for_each(|&task| self.unplace(task));
                 return None;
             }

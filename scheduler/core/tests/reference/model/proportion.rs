@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tephra_api::resource::{DimensionDefault, Resource};
-use tephra_core::event::QueueState;
+use tephra_core::event::{QueueObject, QueueState};
 
 use super::session::{Job, Session, is_allocated, is_charged};
 use super::vector::{cap, cap_or_zero, exceeds, plus, positive_difference, settle, share, vector};
@@ -118,6 +118,22 @@ impl Proportion {
             let pods = !attributes.limits_pods
                 || wanted.get("pods") <= attributes.real_capability.get("pods");
             attributes.open && pods && !exceeds(&wanted, &attributes.deserved, request)
+        })
+    }
+
+    /// So many more would exceed the queue's own capability.
+    pub fn capped(
+        &self,
+        queue: &str,
+        object: &QueueObject,
+        request: &Resource,
+        count: i64,
+    ) -> bool {
+        let Some(capability) = &object.capability else { return false };
+        let allocated = &self.0[queue].allocated;
+        capability.iter().any(|(name, _)| {
+            let (limit, asked) = (vector(capability).get(name), request.get(name));
+            asked > 0.0 && allocated.get(name) + asked * count as f64 > limit
         })
     }
 
