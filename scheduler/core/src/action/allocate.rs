@@ -21,10 +21,10 @@ impl Action for Allocate {
         let mut served = FxHashSet::default();
         let mut again = Vec::new();
         for job in session.broken_gangs() {
+            served.insert(job);
             if session.waits_for_victims(job) {
                 continue;
             }
-            served.insert(job);
             session.take_back_reserved(job);
             if chance(session, job) == Chance::Good && serve(session, job) == Served::More {
                 again.push(job);
@@ -168,9 +168,7 @@ fn chance(session: &mut Session<'_>, job: JobId) -> Chance {
     if row.bind_failures > 1 && session.state.now_ms < row.retry_at_ms {
         return Chance::None;
     }
-    let is_parked =
-        row.parked.is_some_and(|parked| parked.release_epoch == session.state.release_epoch);
-    if is_parked && !session.pipeline.job_pipelined(session.state, job) {
+    if session.is_parked(job) && !session.pipeline.job_pipelined(session.state, job) {
         return Chance::Later;
     }
     if session.prepare(job) { Chance::Good } else { Chance::None }
@@ -185,6 +183,12 @@ fn stands_in_line(session: &Session<'_>, job: JobId) -> bool {
 }
 
 impl Session<'_> {
+    /// The job was refused, and nothing was released since: what it was told stands.
+    pub(super) fn is_parked(&self, job: JobId) -> bool {
+        let parked = self.state.jobs[job as usize].parked;
+        parked.is_some_and(|parked| parked.release_epoch == self.state.release_epoch)
+    }
+
     fn note_overused(&mut self, queue: QueueId, job: JobId) {
         if self.refusals.contains_key(&job) || self.pipeline.job_ready(self.state, job) {
             return;

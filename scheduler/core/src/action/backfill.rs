@@ -68,7 +68,7 @@ fn fill(session: &mut Session<'_>, job: JobId) {
     if session.pipeline.job_ready(session.state, job) {
         session.commit(from, job);
     }
-    if let Some(mut refusal) = refusal {
+    if let Some(mut refusal) = refusal.filter(|_| !session.is_parked(job)) {
         if let Refusal::Room { placed: fit, .. } = &mut refusal {
             *fit = placed;
         }
