@@ -3,6 +3,7 @@
 pub mod allocate;
 pub mod backfill;
 pub mod enqueue;
+pub mod shuffle;
 
 use crate::session::Session;
 

@@ -57,6 +57,8 @@ pub struct Task {
     pub ours: bool,
     /// Preemption and reclaim may take it.
     pub preemptable: bool,
+    /// Until when its cooldown protects it (plugin cdp).
+    pub cooling_until_ms: Option<i64>,
     /// Pod priority class protects it (plugin conformance).
     pub critical: bool,
     /// The row is in use.

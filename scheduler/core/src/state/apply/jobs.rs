@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::event::{ObjectKey, PodGroupObject};
+use tephra_api::keys;
+
+use crate::event::{Labels, ObjectKey, PodGroupObject};
+use crate::state::job_budget::JobBudget;
 use crate::state::jobs::{Group, Job, JobId};
 use crate::state::tasks::{NO_JOB, TaskId};
 use crate::state::{State, add, subtract, waiting};
@@ -115,6 +118,9 @@ impl State {
             min_resources,
             priority_class,
             waiting_ms: waiting::annotated(&object.annotations),
+            preemptable: preemptable(&object.annotations, &object.labels),
+            budget: JobBudget::annotated(&object.annotations),
+            min_quantities: object.min_quantities,
             ..Group::default()
         };
         group.set_status(object.status);
@@ -194,4 +200,11 @@ impl State {
             }
         }
     }
+}
+
+/// What annotation, then label, say about whether the job's pods may be victims (2.5).
+fn preemptable(annotations: &Labels, labels: &Labels) -> Option<bool> {
+    let mut pairs = annotations.iter().chain(labels);
+    let (_, text) = pairs.find(|(key, _)| key == keys::PREEMPTABLE)?;
+    Some(matches!(text.as_str(), "1" | "t" | "T" | "TRUE" | "true" | "True"))
 }
