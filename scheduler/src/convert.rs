@@ -199,7 +199,8 @@ pub fn disruption_budget(value: &Value) -> Result<DisruptionBudgetObject, Decode
         >= number("metadata.generation").unwrap_or(0);
     let allowed = number("status.disruptionsAllowed").filter(|_| is_current).unwrap_or(0);
     let pods = object.get("status.disruptedPods").and_then(Value::as_object);
-    let mut disrupted: Vec<String> = pods.into_iter().flatten().map(|(pod, _)| pod.clone()).collect();
+    let mut disrupted: Vec<String> =
+        pods.into_iter().flatten().map(|(pod, _)| pod.clone()).collect();
     disrupted.sort();
     Ok(DisruptionBudgetObject {
         key: object.key(),

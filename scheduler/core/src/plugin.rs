@@ -357,6 +357,9 @@ pub trait Plugin: Send + std::fmt::Debug {
 }
 
 #[cfg(test)]
+mod test_cluster;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

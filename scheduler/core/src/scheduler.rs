@@ -31,11 +31,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            default_queue: "default".to_owned(),
-            event_per_pod: false,
-            time_zone: None,
-        }
+        Self { default_queue: "default".to_owned(), event_per_pod: false, time_zone: None }
     }
 }
 

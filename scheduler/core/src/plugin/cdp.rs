@@ -31,3 +31,23 @@ impl Plugin for Cdp {
         Vote::Permit
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Event, PodObject, PodPhase};
+    use crate::plugin::test_cluster::{node, pod, state, victims};
+
+    #[test]
+    fn a_pod_in_its_cooldown_is_no_victim_while_it_runs() {
+        let cooling =
+            |name, until_ms| PodObject { cooling_until_ms: Some(until_ms), ..pod(name, "g", "n") };
+        let starting = PodObject { phase: PodPhase::Pending, ..cooling("starting", 2_000) };
+        let pods =
+            [cooling("cools", 1_001), cooling("cooled", 1_000), starting, pod("plain", "g", "n")];
+        let mut state = state(std::iter::once(node("n", &[])).chain(pods.map(Event::Pod)));
+        state.now_ms = 1_000;
+        let all = ["cools", "plain", "starting", "cooled"];
+        assert_eq!(victims(&Cdp, &state, "plain", &all), ["plain", "starting", "cooled"]);
+    }
+}

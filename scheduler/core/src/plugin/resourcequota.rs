@@ -137,3 +137,80 @@ fn still_needed(job: &Job) -> Quantities {
     let needed = group.min_quantities.iter().map(|(name, amount)| (name.clone(), part(amount)));
     needed.filter(|(_, amount)| !amount.is_zero()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Event, ObjectKey, PodGroupObject};
+    use crate::plugin::test_cluster::{group, node, pod, quantities, state};
+
+    fn quota(hard: &[(&str, &str)], used: &[(&str, &str)]) -> Event {
+        Event::ResourceQuota(ResourceQuotaObject {
+            key: ObjectKey::new("ns", "q"),
+            hard: quantities(hard),
+            used: quantities(used),
+        })
+    }
+
+    fn asks(name: &str, min_member: i32, min: &[(&str, &str)]) -> Event {
+        Event::PodGroup(PodGroupObject {
+            min_member,
+            min_quantities: quantities(min),
+            ..group(name)
+        })
+    }
+
+    fn answer(plugin: &mut ResourceQuota, state: &State, name: &str) -> String {
+        let job = state.job(&ObjectKey::new("ns", name)).unwrap();
+        let admission = plugin.job_enqueueable(state, job);
+        if admission.vote == Vote::Permit { "yes".to_owned() } else { admission.message }
+    }
+
+    fn asked(state: &State, name: &str) -> String {
+        let mut plugin = ResourceQuota::default();
+        plugin.open(state);
+        answer(&mut plugin, state, name)
+    }
+
+    #[test]
+    fn a_group_is_admitted_when_all_that_the_quota_names_fits_exactly() {
+        let min = [("cpu", "2"), ("memory", "1Gi"), ("nvidia.com/gpu", "8")];
+        let fits = [quota(&[("cpu", "3"), ("memory", "1Gi")], &[("cpu", "1")]), asks("g", 1, &min)];
+        assert_eq!(asked(&state(fits), "g"), "yes");
+        let short =
+            [quota(&[("cpu", "3"), ("memory", "1Gi")], &[("cpu", "1001m")]), asks("g", 1, &min)];
+        assert_eq!(
+            asked(&state(short), "g"),
+            "resource quota insufficient, requested: cpu 2, used: cpu 1001m, limited: cpu 3"
+        );
+    }
+
+    #[test]
+    fn without_a_quota_or_minimum_nothing_is_refused() {
+        assert_eq!(asked(&state([asks("g", 1, &[("cpu", "2")])]), "g"), "yes");
+        assert_eq!(asked(&state([quota(&[("cpu", "0")], &[]), asks("g", 1, &[])]), "g"), "yes");
+    }
+
+    #[test]
+    fn an_admission_is_a_promise_in_this_session_and_later_ones_until_the_pods_are_there() {
+        let min = [("cpu", "2")];
+        let mut state =
+            state([quota(&[("cpu", "3")], &[]), asks("a", 2, &min), asks("b", 1, &min)]);
+        let mut plugin = ResourceQuota::default();
+        plugin.open(&state);
+        assert_eq!(answer(&mut plugin, &state, "b"), "yes");
+        let a = state.job(&ObjectKey::new("ns", "a")).unwrap();
+        plugin.job_enqueued(&state, a);
+        let refused = "resource quota insufficient, requested: cpu 2, used: cpu 2, limited: cpu 3";
+        assert_eq!(answer(&mut plugin, &state, "b"), refused);
+        state.jobs[a as usize].phase = PodGroupPhase::Inqueue;
+        assert_eq!(asked(&state, "b"), refused);
+        assert_eq!(asked(&state, "a"), "yes", "its own promise is not in its way");
+        // One of its two pods is there, and the quota counts it.
+        state.apply(node("n", &[]));
+        state.apply(Event::Pod(pod("a-0", "a", "n")));
+        assert_eq!(asked(&state, "b"), "yes");
+        state.jobs[a as usize].lapsed = true;
+        assert_eq!(asked(&state, "b"), "yes");
+    }
+}

@@ -208,3 +208,6 @@ fn is_preemptable(state: &State, job: JobId) -> bool {
     let group = state.jobs[job as usize].group.as_ref();
     group.and_then(|group| group.preemptable).unwrap_or(false)
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::event::{DisruptionBudgetObject, Labels, LabelSelector, ObjectKey};
+use crate::event::{DisruptionBudgetObject, LabelSelector, Labels, ObjectKey};
 use crate::matching::label_selector::matches_optional;
 
 /// How long an eviction counts although the budget was not written since: as long as Kubernetes believes in an entry of

@@ -18,7 +18,8 @@ use crate::state::resource::{CPU, Dim, MEMORY, PODS};
 use crate::state::tasks::{Task, TaskId};
 
 /// Dimensions that are looked at, with the names that thresholds have for them.
-const DIMS: [(Dim, &[&str]); 3] = [(CPU, &["cpu"]), (MEMORY, &["memory"]), (PODS, &["pods", "pod"])];
+const DIMS: [(Dim, &[&str]); 3] =
+    [(CPU, &["cpu"]), (MEMORY, &["memory"]), (PODS, &["pods", "pod"])];
 
 /// One figure for each of [`DIMS`].
 type Figures = [f64; DIMS.len()];
@@ -56,8 +57,9 @@ struct Load {
 
 impl Load {
     fn of(state: &State, node: NodeId) -> Self {
-        let figures =
-            |amount: fn(&State, NodeId, Dim) -> i64| DIMS.map(|(dim, _)| amount(state, node, dim) as f64);
+        let figures = |amount: fn(&State, NodeId, Dim) -> i64| {
+            DIMS.map(|(dim, _)| amount(state, node, dim) as f64)
+        };
         Self {
             node,
             offered: figures(|state, node, dim| state.nodes.allocatable(node, dim)),
@@ -92,7 +94,9 @@ impl LowNodeUtilization {
                 _ => false,
             };
             if !understood {
-                warnings.push(format!("parameter {key} of lowNodeUtilization: {value} is not understood: ignored"));
+                warnings.push(format!(
+                    "parameter {key} of lowNodeUtilization: {value} is not understood: ignored"
+                ));
             }
         }
         read
@@ -110,9 +114,8 @@ impl LowNodeUtilization {
         let heat = |load: &Load| load.percent(0) + load.percent(1);
         high.sort_by(|a, b| heat(b).total_cmp(&heat(a)).then(a.node.cmp(&b.node)));
         let mut budget: Figures = std::array::from_fn(|at| {
-            let room = |load: &&Load| {
-                (self.targets[at] - load.percent(at)) / 100.0 * load.offered[at]
-            };
+            let room =
+                |load: &&Load| (self.targets[at] - load.percent(at)) / 100.0 * load.offered[at];
             low.iter().map(room).sum()
         });
         let threshold = self.threshold_priority(state);

@@ -136,7 +136,10 @@ mod tests {
             told("1.00-2:00"),
             "parsing time \"1.00\" as \"15:04\": cannot parse \".00\" as \":\""
         );
-        assert_eq!(told("é:00-ß"), "parsing time \"é:00\" as \"15:04\": cannot parse \"é:00\" as \"15\"");
+        assert_eq!(
+            told("é:00-ß"),
+            "parsing time \"é:00\" as \"15:04\": cannot parse \"é:00\" as \"15\""
+        );
     }
 
     #[test]
