@@ -89,7 +89,7 @@ fn covering<'s>(state: &'s State, row: &'s Task) -> impl Iterator<Item = usize> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Event, PodObject};
+    use crate::event::{DisruptionBudgetObject, Event, LabelSelector, ObjectKey, PodObject};
     use crate::plugin::test_cluster::{budget, labels, names, node, pod, state, tasks, victims};
     use crate::state::status::Status;
 
@@ -130,23 +130,13 @@ mod tests {
 
     #[test]
     fn a_pod_that_one_budget_holds_uses_up_nothing_of_another() {
-        let mut state = cluster([budget("x", "a", 1), budget("y", "strict", 0)]);
-        let two = labels(&[("app", "a")]);
-        // Both budgets cover a-0: the second one is widened to select it.
-        let everything = Event::DisruptionBudget(crate::event::DisruptionBudgetObject {
-            key: crate::event::ObjectKey::new("ns", "y"),
-            selector: Some(crate::event::LabelSelector {
-                requirements: vec![crate::event::Requirement {
-                    key: "held".to_owned(),
-                    operator: crate::event::Operator::Exists,
-                    values: Vec::new(),
-                }],
-            }),
-            ..Default::default()
-        });
-        state.apply(everything);
-        let held = [two, labels(&[("held", "")])].concat();
-        state.apply(Event::Pod(PodObject { labels: held, ..pod("a-0", "g", "n") }));
+        let all_but_one = DisruptionBudgetObject {
+            key: ObjectKey::new("ns", "y"),
+            selector: Some(LabelSelector::default()),
+            allowed: 0,
+            disrupted: vec!["a-1".to_owned()],
+        };
+        let state = cluster([budget("x", "a", 1), Event::DisruptionBudget(all_but_one)]);
         assert_eq!(rationed(&state, &["a-0", "a-1"]), ["a-1"]);
     }
 
