@@ -151,6 +151,15 @@ impl Quantity {
         Self::from_nano(self.nano.saturating_add(other.nano), format)
     }
 
+    /// `part` of `whole` equal parts, rounded up to a billionth; a `whole` of 0 counts as 1.
+    #[must_use]
+    pub fn portion(self, part: u32, whole: u32) -> Self {
+        let (part, whole) = (i128::from(part), i128::from(whole.max(1)));
+        let (each, rest) = (self.nano.div_euclid(whole), self.nano.rem_euclid(whole) * part);
+        let rest = rest.div_euclid(whole) + i128::from(rest.rem_euclid(whole) != 0);
+        Self::from_nano(each.saturating_mul(part).saturating_add(rest), self.format)
+    }
+
     fn from_nano(nano: i128, format: Format) -> Self {
         Self { nano: nano.clamp(-LIMIT, LIMIT), format }
     }

@@ -6,8 +6,9 @@ mod field;
 
 use serde_json::Value;
 use tephra_core::event::{
-    Event, GroupCondition, NamespaceObject, ObjectKey, PodGroupObject, PodGroupPhase,
-    PodGroupStatus, PriorityClassObject, QueueObject, QueueState, VolumeClaimObject, VolumeObject,
+    DisruptionBudgetObject, Event, GroupCondition, LabelSelector, NamespaceObject, ObjectKey,
+    PodGroupObject, PodGroupPhase, PodGroupStatus, PriorityClassObject, QueueObject, QueueState,
+    ResourceQuotaObject, VolumeClaimObject, VolumeObject,
 };
 
 use crate::decode::{self, DecodeError, Names, NodeSelectorView, clamp};
@@ -30,6 +31,8 @@ pub fn object(value: &Value, names: &Names) -> Result<Option<Event>, DecodeError
         "Namespace" => Event::Namespace(namespace(value)?),
         "PersistentVolumeClaim" => Event::VolumeClaim(volume_claim(value)?),
         "PersistentVolume" => Event::Volume(volume(value)?),
+        "PodDisruptionBudget" => Event::DisruptionBudget(disruption_budget(value)?),
+        "ResourceQuota" => Event::ResourceQuota(resource_quota(value)?),
         _ => return Ok(None),
     }))
 }
@@ -55,6 +58,7 @@ pub fn pod_group(value: &Value) -> Result<PodGroupObject, DecodeError> {
         min_member: object.int("spec.minMember")?.unwrap_or(0).max(0),
         min_task_member,
         min_resources: object.amounts("spec.minResources")?,
+        min_quantities: object.quantities("spec.minResources")?,
         priority_class: object.text("spec.priorityClassName")?,
         has_topology: present("spec.networkTopology") || present("spec.subGroupPolicy"),
         annotations: object.labels("metadata.annotations")?,
@@ -177,6 +181,46 @@ pub fn volume(value: &Value) -> Result<VolumeObject, DecodeError> {
         }
     };
     Ok(VolumeObject { name: object.key().name, node_terms })
+}
+
+/// A PodDisruptionBudget (`policy/v1`). Of what cannot be read the safe reading is taken: such a budget covers every pod of
+/// its namespace, or allows nothing.
+///
+/// # Errors
+/// When it has no name.
+pub fn disruption_budget(value: &Value) -> Result<DisruptionBudgetObject, DecodeError> {
+    let object = Object::new("PodDisruptionBudget", value)?;
+    let selector = object.get("spec.selector").map(|selector| {
+        decode::selector(&selector.to_string()).unwrap_or_else(|_| LabelSelector::default())
+    });
+    let number = |path: &str| object.get(path).and_then(Value::as_i64);
+    // A status from before the latest change of the specification says nothing about it.
+    let is_current = number("status.observedGeneration").unwrap_or(i64::MAX)
+        >= number("metadata.generation").unwrap_or(0);
+    let allowed = number("status.disruptionsAllowed").filter(|_| is_current).unwrap_or(0);
+    let pods = object.get("status.disruptedPods").and_then(Value::as_object);
+    let mut disrupted: Vec<String> =
+        pods.into_iter().flatten().map(|(pod, _)| pod.clone()).collect();
+    disrupted.sort();
+    Ok(DisruptionBudgetObject {
+        key: object.key(),
+        selector,
+        allowed: u32::try_from(allowed.max(0)).unwrap_or(u32::MAX),
+        disrupted,
+    })
+}
+
+/// A ResourceQuota.
+///
+/// # Errors
+/// When a quantity is malformed.
+pub fn resource_quota(value: &Value) -> Result<ResourceQuotaObject, DecodeError> {
+    let object = Object::new("ResourceQuota", value)?;
+    Ok(ResourceQuotaObject {
+        key: object.key(),
+        hard: object.quantities("status.hard")?,
+        used: object.quantities("status.used")?,
+    })
 }
 
 /// Key of a namespaced object; objects in files may leave the namespace out.

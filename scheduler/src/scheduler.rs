@@ -25,7 +25,8 @@ use crate::options::SchedulerOptions;
 use crate::run::{LedgersDiffer, Pace, SessionLoop};
 use crate::watch::Feed;
 use crate::watch::kind::{
-    NAMESPACES, Nodes, POD_GROUPS, PRIORITY_CLASSES, Pods, QUEUES, VOLUME_CLAIMS, VOLUMES,
+    DISRUPTION_BUDGETS, NAMESPACES, Nodes, POD_GROUPS, PRIORITY_CLASSES, Pods, QUEUES,
+    RESOURCE_QUOTAS, VOLUME_CLAIMS, VOLUMES,
 };
 use crate::write::Writer;
 use crate::{backoff, bind, conf, events, evict, status, watch as watching};
@@ -155,7 +156,15 @@ impl Scheduler {
         let mut readers = JoinSet::new();
         readers.spawn(watching::run(Nodes::new(options.node_selector.clone()), shared.clone()));
         readers.spawn(watching::run(Pods::new(names), shared.clone()));
-        for kind in [POD_GROUPS, QUEUES, NAMESPACES, VOLUME_CLAIMS, VOLUMES] {
+        for kind in [
+            POD_GROUPS,
+            QUEUES,
+            NAMESPACES,
+            VOLUME_CLAIMS,
+            VOLUMES,
+            DISRUPTION_BUDGETS,
+            RESOURCE_QUOTAS,
+        ] {
             readers.spawn(watching::run(kind, shared.clone()));
         }
         if options.priority_class {
@@ -196,6 +205,7 @@ impl Scheduler {
         let core_options = Options {
             default_queue: options.default_queue.clone(),
             event_per_pod: options.event_per_pod,
+            time_zone: Some(jiff::tz::TimeZone::system()),
         };
         let mut core = Core::new(core_options, &options.conf);
         for warning in core.configure(&options.conf) {
@@ -209,6 +219,8 @@ impl Scheduler {
             "Namespace",
             "PersistentVolumeClaim",
             "PersistentVolume",
+            "PodDisruptionBudget",
+            "ResourceQuota",
         ]
         .into();
         if options.priority_class {

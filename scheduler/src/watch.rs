@@ -105,7 +105,9 @@ impl<K: Kind> Reader<K> {
             match self.watch().await {
                 End::Expired => {
                     tracing::info!(kind = name, "watch expired; listing again");
-                    self.tell(Feed::Unsynced(name)).await?;
+                    if !self.kind.optional() {
+                        self.tell(Feed::Unsynced(name)).await?;
+                    }
                 }
                 End::Audit => {}
                 End::Closed => return Err(Closed),

@@ -2,6 +2,7 @@
 //! answered by the functions here that do the same. Names that nobody here answers stand in
 //! `tests/no-counterpart.txt`, each with the reason, so that nothing is left out silently.
 
+mod plugin;
 mod pod;
 mod resource;
 
@@ -38,7 +39,7 @@ type Counterpart = fn(&Call) -> anyhow::Result<Answer>;
 
 /// All counterparts by Volcano's name.
 pub fn counterparts() -> BTreeMap<&'static str, Counterpart> {
-    [resource::COUNTERPARTS, pod::COUNTERPARTS].concat().into_iter().collect()
+    [resource::COUNTERPARTS, pod::COUNTERPARTS, plugin::COUNTERPARTS].concat().into_iter().collect()
 }
 
 /// Recorded calls; `None` when the recordings are not there.

@@ -1,10 +1,12 @@
 //! Recorded session-level calls, asked of an open session of the core: is a job enqueueable, which of two
-//! jobs comes first, does a pod pass a node's filters, how does a node score. What cannot be asked here is
+//! jobs comes first, does a pod pass a node's filters, how does a node score, which pods would shuffle evict. What cannot be asked here is
 //! skipped, never passed.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use serde_json::Value;
+use tephra_api::keys;
 use tephra_core::Probe;
 use tephra_core::event::ObjectKey;
 
@@ -20,6 +22,10 @@ enum Question {
     JobEnqueued(ObjectKey),
     JobEnqueueable(ObjectKey, bool),
     JobOrder(ObjectKey, ObjectKey, bool),
+    /// What plugins say of the order of two jobs, before age decides.
+    JobOrderCompare(ObjectKey, ObjectKey, i64),
+    /// How many pods of each PodGroup action shuffle would evict: which ones, Volcano leaves to the order of a Go map.
+    VictimTasks(BTreeMap<String, usize>),
     Predicate {
         task: Pod,
         node: String,
@@ -52,7 +58,7 @@ pub fn judge(calls: &[Call], world: &mut World, judgement: &mut Judgement) {
             None => judgement.skip(format!("call {}", call.function)),
         }
     }
-    let mut probe = world.core().probe();
+    let mut probe = world.probe();
     for question in &questions {
         ask(question, &mut probe, judgement);
     }
@@ -69,6 +75,15 @@ fn question(call: &Call, store: &Store) -> Option<Question> {
         "JobOrderFn" => {
             let (left, right) = (job(call, "l", store)?, job(call, "r", store)?);
             Question::JobOrder(left, right, call.result.as_bool()?)
+        }
+        "JobOrderCompareFn" => {
+            let (left, right) = (job(call, "l", store)?, job(call, "r", store)?);
+            Question::JobOrderCompare(left, right, call.result.as_i64()?)
+        }
+        "VictimTasks" => {
+            let names = call.result.as_object()?.keys();
+            let groups: Option<Vec<String>> = names.map(|name| group(name, store)).collect();
+            Question::VictimTasks(count(groups?))
         }
         "PredicateFn" => {
             let (task, node) = (task(call, store)?, text(call, "node")?.to_owned());
@@ -99,6 +114,16 @@ fn ask(question: &Question, probe: &mut Probe<'_>, judgement: &mut Judgement) {
         Question::JobOrder(left, right, wanted) => {
             let got = probe.job_order(left, right) == Ordering::Less;
             judgement.expect(got == *wanted, format!("JobOrderFn {left} {right}"), wanted, got);
+        }
+        Question::JobOrderCompare(left, right, wanted) => {
+            let got = probe.job_order_of_plugins(left, right) as i64;
+            let what = format!("JobOrderCompareFn {left} {right}");
+            judgement.expect(got == wanted.signum(), what, wanted, got);
+        }
+        Question::VictimTasks(wanted) => {
+            let got = count(probe.victim_tasks().into_iter().map(|job| job.to_string()));
+            let told = |groups: &BTreeMap<String, usize>| format!("{groups:?}");
+            judgement.expect(got == *wanted, "VictimTasks", told(wanted), told(&got));
         }
         Question::Predicate { task, node, reasons } => {
             let got = probe.predicate(&task.uid, node).err();
@@ -158,6 +183,19 @@ fn task(call: &Call, store: &Store) -> Option<Pod> {
     let name = text(call, "task")?;
     let uid = store.get(&pod_id(name))?.pointer("/metadata/uid")?.as_str()?;
     Some(Pod { name: name.to_owned(), uid: uid.to_owned() })
+}
+
+/// PodGroup of a pod, `namespace/name`.
+fn group(pod: &str, store: &Store) -> Option<String> {
+    let id = pod_id(pod);
+    let annotations = store.get(&id)?.pointer("/metadata/annotations")?;
+    Some(format!("{}/{}", id.namespace, annotations.get(keys::GROUP_NAME)?.as_str()?))
+}
+
+fn count(groups: impl IntoIterator<Item = String>) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    groups.into_iter().for_each(|group| *counts.entry(group).or_default() += 1);
+    counts
 }
 
 /// Key of the PodGroup in an argument, when the world has it.

@@ -10,7 +10,6 @@ use tephra_core::registry;
 const VOLCANO_PLUGINS: &[&str] = &[
     "binpack",
     "capacity",
-    "cdp",
     "conformance",
     "deviceshare",
     "drf",
@@ -21,16 +20,12 @@ const VOLCANO_PLUGINS: &[&str] = &[
     "nodeorder",
     "numa-aware",
     "overcommit",
-    "pdb",
     "predicates",
     "priority",
     "proportion",
-    "rescheduling",
     "resource-strategy-fit",
-    "resourcequota",
     "sla",
     "task-topology",
-    "tdm",
     "usage",
 ];
 

@@ -42,6 +42,8 @@ impl Ingest {
             "Namespace" => Event::NamespaceDeleted(name),
             "PersistentVolumeClaim" => Event::VolumeClaimDeleted(key()),
             "PersistentVolume" => Event::VolumeDeleted(name),
+            "PodDisruptionBudget" => Event::DisruptionBudgetDeleted(key()),
+            "ResourceQuota" => Event::ResourceQuotaDeleted(key()),
             _ => return None,
         })
     }

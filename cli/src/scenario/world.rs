@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use tephra_core::decision::{Decision, GangBind, Notice, NoticeKind, PodRef};
 use tephra_core::event::Event;
-use tephra_core::{Core, Placement};
+use tephra_core::{Core, Placement, Probe};
 
 use super::config::Chosen;
 use super::ingest::Ingest;
@@ -365,9 +365,9 @@ impl World {
         &self.store
     }
 
-    /// The core, for calls of a recorded scenario.
-    pub fn core(&mut self) -> &mut Core {
-        &mut self.core
+    /// Questions to the core, for calls of a recorded scenario.
+    pub fn probe(&mut self) -> Probe<'_> {
+        self.core.probe(self.now_ms)
     }
 
     /// Every bind so far, in order.

@@ -9,6 +9,7 @@ pub mod preempt;
 pub mod reclaim;
 
 use tephra_api::conf::Arguments;
+pub mod shuffle;
 
 use crate::session::Session;
 

@@ -8,8 +8,13 @@
 
 use std::sync::Arc;
 
+use tephra_api::quantity::Quantity;
+
 /// Requested or available amounts by resource name, sorted by name, each name once, never negative.
 pub type Amounts = Vec<(String, i64)>;
+
+/// Exact quantities by name, sorted by name, each name once: names of quotas, of which most are no resource of a node.
+pub type Quantities = Vec<(String, Quantity)>;
 
 /// Labels or annotations, sorted by key, each key once.
 pub type Labels = Vec<(String, String)>;
@@ -71,6 +76,14 @@ pub enum Event {
     Volume(VolumeObject),
     /// The PersistentVolume of this name is gone.
     VolumeDeleted(String),
+    /// A PodDisruptionBudget was added or changed.
+    DisruptionBudget(DisruptionBudgetObject),
+    /// The PodDisruptionBudget of this key is gone.
+    DisruptionBudgetDeleted(ObjectKey),
+    /// A ResourceQuota was added or changed.
+    ResourceQuota(ResourceQuotaObject),
+    /// The ResourceQuota of this key is gone.
+    ResourceQuotaDeleted(ObjectKey),
     /// The API server accepted our bind of this pod uid.
     BindOk(String),
     /// The API server refused our bind of this pod uid for good: the pod is not bound to that node.
@@ -172,6 +185,9 @@ pub struct PodObject {
     pub preemptable: bool,
     /// `spec.preemptionPolicy` is `Never`: nobody is evicted for it.
     pub never_preempts: bool,
+    /// Until when its label, then annotation, `volcano.sh/cooldown-time` protects it: that long after it was scheduled,
+    /// while it runs (plugin cdp).
+    pub cooling_until_ms: Option<i64>,
     /// `status.phase`.
     pub phase: PodPhase,
     /// `metadata.deletionTimestamp` is set.
@@ -219,6 +235,9 @@ pub struct PodSpec {
     pub preferred_node_terms: Vec<(i32, NodeSelectorTerm)>,
     /// `spec.tolerations`.
     pub tolerations: Vec<Toleration>,
+    /// It may use nodes of a revocable zone: annotation `volcano.sh/revocable-zone` is `*`, or without that one
+    /// annotation `volcano.sh/preemptable` is true (plugin tdm).
+    pub revocable: bool,
     /// Host ports in use.
     pub host_ports: Vec<HostPort>,
     /// Required inter-pod affinity.
@@ -425,6 +444,8 @@ pub struct PodGroupObject {
     pub min_task_member: Vec<(String, i32)>,
     /// `spec.minResources` in stored units.
     pub min_resources: Option<Amounts>,
+    /// `spec.minResources` as written: the names of quotas, of which most are no resource of a node.
+    pub min_quantities: Quantities,
     /// `spec.priorityClassName`.
     pub priority_class: String,
     /// `spec.networkTopology` or a sub-group policy is present (later work; such a job is still gang scheduled).
@@ -522,4 +543,28 @@ pub struct VolumeObject {
     pub name: String,
     /// `spec.nodeAffinity.required.nodeSelectorTerms`; empty: usable everywhere.
     pub node_terms: Vec<NodeSelectorTerm>,
+}
+
+/// A PodDisruptionBudget.
+#[derive(Clone, Debug, Default)]
+pub struct DisruptionBudgetObject {
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// `spec.selector`; absent selects nothing, empty selects every pod of the namespace.
+    pub selector: Option<LabelSelector>,
+    /// `status.disruptionsAllowed`; 0 when absent, negative, or older than the budget's specification.
+    pub allowed: u32,
+    /// Names in `status.disruptedPods`, sorted: evictions that `allowed` counts already.
+    pub disrupted: Vec<String>,
+}
+
+/// A ResourceQuota.
+#[derive(Clone, Debug, Default)]
+pub struct ResourceQuotaObject {
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// `status.hard`.
+    pub hard: Quantities,
+    /// `status.used`.
+    pub used: Quantities,
 }

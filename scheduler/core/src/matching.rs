@@ -12,6 +12,7 @@ pub mod node_selector;
 pub mod rejection;
 pub mod requirement;
 pub mod resource_score;
+pub mod revocable;
 pub mod static_filter;
 pub mod static_score;
 pub mod taints;

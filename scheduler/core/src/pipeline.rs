@@ -5,6 +5,7 @@ use tephra_api::conf::{Flag, SchedulerConf};
 
 use crate::action::Action;
 use crate::index::score::ScoreConfig;
+use crate::matching::revocable::Zones;
 use crate::matching::static_filter::PredicateSwitches;
 use crate::plugin::{Admission, Delta, EvictFor, Evictor, Hooks, Invalid, OrderKey, Plugin, Vote};
 use crate::registry;
@@ -145,6 +146,16 @@ impl Pipeline {
         self.slots.iter().map(|slot| slot.name)
     }
 
+    /// Revocable zones as they are now, with the switches of the plugin that knows them.
+    pub fn zones(&self, state: &State) -> Zones {
+        let known = self.slots.iter().find_map(|slot| Some((slot, slot.plugin.zones(state)?)));
+        known.map_or_else(Zones::default, |(slot, zones)| Zones {
+            filters: slot.hooks.contains(Hooks::PREDICATE),
+            scores: slot.hooks.contains(Hooks::NODE_ORDER),
+            ..zones
+        })
+    }
+
     /// Opens a session.
     pub fn open(&mut self, state: &State) {
         for slot in self.with_mut(Hooks::OPEN) {
@@ -212,15 +223,25 @@ impl Pipeline {
             let vote = slot.plugin.victims(state, evictor, &mut list);
             (vote != Vote::Abstain).then_some(list)
         };
-        let mut victims = by_tiers(self.with(hook).map(|slot| (slot.tier, answer(slot))));
-        for slot in self.with(hook | Hooks::SHIELD) {
+        let victims = by_tiers(self.with(hook).map(|slot| (slot.tier, answer(slot))));
+        self.unprotected(state, evictor, victims)
+    }
+
+    /// Those victims whom no shield protects, and no more of them than may go together.
+    fn unprotected(
+        &self,
+        state: &State,
+        evictor: &Evictor,
+        mut victims: Vec<TaskId>,
+    ) -> Vec<TaskId> {
+        let shields = || self.with(evictor.why.hook() | Hooks::SHIELD);
+        for slot in shields() {
             if victims.is_empty() {
                 break;
             }
-            if let Some(list) = answer(slot) {
-                victims.retain(|task| list.contains(task));
-            }
+            slot.plugin.victims(state, evictor, &mut victims);
         }
+        shields().for_each(|slot| slot.plugin.ration(state, &mut victims));
         victims
     }
 
@@ -235,11 +256,11 @@ impl Pipeline {
         self.with(Hooks::PREEMPTIVE).all(|slot| slot.plugin.preemptive(state, queue, class))
     }
 
-    /// Running tasks that plugins want evicted: all of the first tier that wants any.
-    pub fn victim_tasks(&self, state: &State, running: &[TaskId]) -> Vec<TaskId> {
+    /// Running tasks that plugins want evicted: all of the first tier that wants any, save those whom a shield protects.
+    pub fn victim_tasks(&mut self, state: &State, running: &[TaskId]) -> Vec<TaskId> {
         let mut wanted: Vec<TaskId> = Vec::new();
         let mut tier = None;
-        for slot in self.with(Hooks::VICTIM_TASKS) {
+        for slot in self.with_mut(Hooks::VICTIM_TASKS) {
             if !wanted.is_empty() && tier != Some(slot.tier) {
                 break;
             }
@@ -248,7 +269,7 @@ impl Pipeline {
             wanted
                 .extend(list.into_iter().filter(|task| !wanted.contains(task)).collect::<Vec<_>>());
         }
-        wanted
+        self.unprotected(state, &Evictor::SHUFFLE, wanted)
     }
 
     /// Copies that every plugin allows.
@@ -379,7 +400,7 @@ mod tests {
             by_tiers(answers.iter().map(|&(tier, list)| (tier, list.map(<[TaskId]>::to_vec))))
         };
         let (one, two, both): (&[TaskId], &[TaskId], &[TaskId]) = (&[1], &[2], &[2, 1]);
-        assert_eq!(combine(&[]), Vec::<TaskId>::new());
+        assert!(combine(&[]).is_empty());
         assert_eq!(combine(&[(0, Some(both)), (0, Some(one)), (1, Some(two))]), [1]);
         assert_eq!(
             combine(&[(0, Some(both)), (0, Some(&[])), (0, Some(one)), (1, Some(two))]),

@@ -4,27 +4,33 @@
 //! through [`Plugin::account`]. Plugins never see each other.
 
 pub mod binpack;
+pub mod cdp;
 pub mod conformance;
 pub mod drf;
 pub mod gang;
 pub mod nodeorder;
 pub mod overcommit;
+pub mod pdb;
 pub mod predicates;
 pub mod priority;
 pub mod proportion;
+pub mod rescheduling;
+pub mod resourcequota;
 pub mod sla;
+pub mod tdm;
 
 use bitflags::bitflags;
 use smallvec::SmallVec;
 use tephra_api::conf::Arguments;
 
 use crate::index::score::ScoreConfig;
+use crate::matching::revocable::Zones;
 use crate::matching::static_filter::PredicateSwitches;
 use crate::state::State;
 use crate::state::classes::ClassId;
 use crate::state::jobs::JobId;
 use crate::state::queues::QueueId;
-use crate::state::tasks::TaskId;
+use crate::state::tasks::{NO_JOB, NO_TASK, TaskId};
 
 bitflags! {
     /// Extension points (Volcano 3.6).
@@ -64,7 +70,7 @@ bitflags! {
         const RECLAIMABLE = 1 << 15;
         /// Victims of the gang actions.
         const UNIFIED_EVICTABLE = 1 << 16;
-        /// Victims of shuffle.
+        /// Victims of shuffle; together with SHIELD, protection from it.
         const VICTIM_TASKS = 1 << 17;
         /// May the job be scheduled at all?
         const JOB_VALID = 1 << 18;
@@ -181,6 +187,8 @@ pub enum EvictFor {
     GangPreempt,
     /// A gang, from other queues.
     GangReclaim,
+    /// Nobody: plugins want pods moved.
+    Shuffle,
 }
 
 impl EvictFor {
@@ -190,6 +198,7 @@ impl EvictFor {
             Self::Preempt => Hooks::PREEMPTABLE,
             Self::Reclaim => Hooks::RECLAIMABLE,
             Self::GangPreempt | Self::GangReclaim => Hooks::UNIFIED_EVICTABLE,
+            Self::Shuffle => Hooks::VICTIM_TASKS,
         }
     }
 
@@ -205,6 +214,7 @@ impl EvictFor {
             Self::Reclaim => "reclaim",
             Self::GangPreempt => "gangpreempt",
             Self::GangReclaim => "gangreclaim",
+            Self::Shuffle => "shuffle",
         }
     }
 }
@@ -214,10 +224,15 @@ impl EvictFor {
 pub struct Evictor {
     /// Which action asks.
     pub why: EvictFor,
-    /// The job that needs room.
+    /// The job that needs room, [`NO_JOB`] for shuffle.
     pub job: JobId,
-    /// The pod that needs room; for the gang actions the first waiting pod of the job.
+    /// The pod that needs room; for the gang actions the first waiting pod of the job, [`NO_TASK`] for shuffle.
     pub task: TaskId,
+}
+
+impl Evictor {
+    /// Nobody waits: plugins want pods moved. Only shields are asked.
+    pub const SHUFFLE: Self = Self { why: EvictFor::Shuffle, job: NO_JOB, task: NO_TASK };
 }
 
 /// A placement, an eviction, or the undoing of one.
@@ -247,6 +262,11 @@ pub trait Plugin: Send + std::fmt::Debug {
 
     /// Sets the node scores it contributes (called when `NODE_ORDER` is enabled).
     fn scores(&self, config: &mut ScoreConfig) {}
+
+    /// Revocable zones of nodes as they are at the time of the session; `None` for plugins that know of none.
+    fn zones(&self, state: &State) -> Option<Zones> {
+        None
+    }
 
     /// Derives figures of its own when a session opens.
     fn open(&mut self, state: &State) {}
@@ -303,8 +323,12 @@ pub trait Plugin: Send + std::fmt::Debug {
         Vote::Abstain
     }
 
+    /// Keeps as many victims as may go together, in their order. Asked last, about those that no vote and no shield objects
+    /// to, so that nobody counts who stays anyway (P94).
+    fn ration(&self, state: &State, keep: &mut Vec<TaskId>) {}
+
     /// Running tasks that it wants evicted, whoever waits (action shuffle).
-    fn victim_tasks(&self, state: &State, running: &[TaskId]) -> Vec<TaskId> {
+    fn victim_tasks(&mut self, state: &State, running: &[TaskId]) -> Vec<TaskId> {
         Vec::new()
     }
 
@@ -336,6 +360,9 @@ pub trait Plugin: Send + std::fmt::Debug {
     /// The job was admitted.
     fn job_enqueued(&mut self, state: &State, job: JobId) {}
 }
+
+#[cfg(test)]
+mod test_cluster;
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,7 @@
 
 use std::cmp::Ordering;
 
+use crate::action::shuffle::movable;
 use crate::event::ObjectKey;
 use crate::index::block_max::fill_fixed;
 use crate::index::kernel::{BlockResult, Question, Room, evaluate};
@@ -10,6 +11,7 @@ use crate::index::score::ClassHot;
 use crate::scheduler::Core;
 use crate::state::classes::NO_KEY;
 use crate::state::nodes::LANES;
+use crate::state::tasks::TaskId;
 
 /// Asks single questions.
 #[derive(Debug)]
@@ -51,6 +53,22 @@ impl<'c> Probe<'c> {
             })
         };
         key(left).cmp(&key(right))
+    }
+
+    /// Which of two jobs goes first by what plugins say alone; `Equal` for unknown jobs.
+    pub fn job_order_of_plugins(&self, left: &ObjectKey, right: &ObjectKey) -> Ordering {
+        let Core { state, pipeline, .. } = &*self.core;
+        let key = |job| state.job(job).map(|job| pipeline.job_order(state, job));
+        key(left).cmp(&key(right))
+    }
+
+    /// Jobs of the pods that action shuffle would evict, one for each pod.
+    pub fn victim_tasks(&mut self) -> Vec<ObjectKey> {
+        let Core { state, pipeline, .. } = &mut *self.core;
+        let running: Vec<TaskId> = movable(state).flatten().collect();
+        let victims = pipeline.victim_tasks(state, &running);
+        let job = |task: TaskId| state.jobs[state.tasks[task].job as usize].key.clone();
+        victims.into_iter().map(job).collect()
     }
 
     /// Why a node is not possible for a pod; room is not looked at.

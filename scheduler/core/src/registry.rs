@@ -17,6 +17,7 @@ pub const ACTIONS: &[(&str, MakeAction)] = &[
     ("gangpreempt", || Box::<action::gangpreempt::GangPreempt>::default()),
     ("gangreclaim", || Box::<action::gangreclaim::GangReclaim>::default()),
     ("backfill", || Box::new(action::backfill::Backfill)),
+    ("shuffle", || Box::new(action::shuffle::Shuffle)),
 ];
 
 /// Every plugin by its name in the configuration.
@@ -31,10 +32,15 @@ pub const PLUGINS: &[(&str, MakePlugin)] = &[
     ("binpack", || Box::<plugin::binpack::Binpack>::default()),
     ("overcommit", || Box::<plugin::overcommit::Overcommit>::default()),
     ("sla", || Box::<plugin::sla::Sla>::default()),
+    ("pdb", || Box::new(plugin::pdb::Pdb)),
+    ("cdp", || Box::new(plugin::cdp::Cdp)),
+    ("tdm", || Box::<plugin::tdm::Tdm>::default()),
+    ("resourcequota", || Box::<plugin::resourcequota::ResourceQuota>::default()),
+    ("rescheduling", || Box::<plugin::rescheduling::Rescheduling>::default()),
 ];
 
 /// Actions of Volcano that later work brings. A configuration may name them; they are skipped with a warning.
-pub const LATER_ACTIONS: [&str; 1] = ["shuffle"];
+pub const LATER_ACTIONS: [&str; 0] = [];
 
 /// Names that `actions` may hold: those of the list, then [`LATER_ACTIONS`].
 pub fn action_names() -> &'static [&'static str] {

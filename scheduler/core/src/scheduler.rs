@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use jiff::tz::TimeZone;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tephra_api::conf::SchedulerConf;
 
@@ -24,11 +25,13 @@ pub struct Options {
     pub default_queue: String,
     /// Tell `Scheduled` once per pod instead of once per PodGroup transition.
     pub event_per_pod: bool,
+    /// Time zone of windows that the configuration gives as times of day; `None` is UTC.
+    pub time_zone: Option<TimeZone>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { default_queue: "default".to_owned(), event_per_pod: false }
+        Self { default_queue: "default".to_owned(), event_per_pod: false, time_zone: None }
     }
 }
 
@@ -78,7 +81,8 @@ pub struct Core {
 impl Core {
     /// A core without any objects.
     pub fn new(options: Options, conf: &SchedulerConf) -> Self {
-        let state = State::new(&options.default_queue);
+        let mut state = State::new(&options.default_queue);
+        state.time_zone = options.time_zone.clone();
         let mut core = Self {
             state,
             pipeline: Pipeline::default(),
@@ -147,7 +151,7 @@ impl Core {
         for job in std::mem::take(&mut self.state.dirty_jobs) {
             self.state.refresh_job(job);
         }
-        self.pipeline.open(&self.state);
+        self.open();
         let mut session = Session {
             state: &mut self.state,
             pipeline: &mut self.pipeline,
@@ -226,12 +230,22 @@ impl Core {
         self.placements.clone()
     }
 
-    /// Asks single extension points, for recorded calls and explanations.
-    pub fn probe(&mut self) -> Probe<'_> {
+    /// Opens a session for the plugins.
+    fn open(&mut self) {
+        let zones = self.pipeline.zones(&self.state);
+        if self.state.classes.set_zones(zones, &mut self.state.nodes) {
+            self.state.released();
+        }
+        self.pipeline.open(&self.state);
+    }
+
+    /// Asks single extension points as in a session at the given time, for recorded calls and explanations.
+    pub fn probe(&mut self, now_ms: i64) -> Probe<'_> {
+        self.state.now_ms = now_ms;
         for job in std::mem::take(&mut self.state.dirty_jobs) {
             self.state.refresh_job(job);
         }
-        self.pipeline.open(&self.state);
+        self.open();
         Probe::new(self)
     }
 

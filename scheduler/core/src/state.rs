@@ -4,9 +4,12 @@
 
 pub mod apply;
 pub mod classes;
+pub mod disruption;
+pub mod job_budget;
 pub mod jobs;
 pub mod nodes;
 pub mod queues;
+pub mod quotas;
 pub mod reach;
 pub mod resource;
 pub mod status;
@@ -15,8 +18,10 @@ pub mod volumes;
 pub mod waiting;
 pub mod warm;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use jiff::tz::TimeZone;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -24,9 +29,11 @@ use crate::event::ObjectKey;
 use crate::planted::{Bug, planted};
 use crate::stateful::StatefulState;
 use classes::Classes;
+use disruption::Budgets;
 use jobs::{Job, JobId};
 use nodes::{NO_NODE, NodeId, Nodes};
 use queues::{Queue, QueueId};
+use quotas::Quotas;
 use reach::Reach;
 use resource::{Dimensions, Ledger, Vector};
 use status::Status;
@@ -50,6 +57,10 @@ pub struct State {
     pub queues: Vec<Queue>,
     /// Volumes and claims.
     pub volumes: Volumes,
+    /// PodDisruptionBudgets.
+    pub budgets: Budgets,
+    /// ResourceQuotas.
+    pub quotas: Quotas,
     /// Host ports, pod affinity, spread.
     pub stateful: StatefulState,
     /// Every placed pod has been told to `stateful` (false until the first class needs it).
@@ -60,12 +71,16 @@ pub struct State {
     pub used: Ledger,
     /// Tasks being deleted: where there are none, nothing can be pipelined.
     pub releasing: u32,
+    /// Tasks that we evict, tentatively or for good, whose pods do not show it yet.
+    pub evicting: BTreeSet<TaskId>,
     /// Moves when room may have become free or a node changed.
     pub release_epoch: u64,
     /// Moves when a queue, its jobs' requests or the cluster total changed.
     pub quota_epoch: u64,
     /// Time of the latest session, in milliseconds since 1970.
     pub now_ms: i64,
+    /// Time zone of windows that are given as times of day; `None` is UTC.
+    pub time_zone: Option<TimeZone>,
     /// Jobs whose derived values are stale.
     pub dirty_jobs: Vec<JobId>,
     /// Jobs that actions and status writing look at.
@@ -134,6 +149,11 @@ impl State {
         self.job_by_key.get(&BorrowedKey { namespace, name }).copied()
     }
 
+    /// Value of a priority class.
+    pub fn priority_class(&self, name: &str) -> Option<i32> {
+        self.priority_classes.get(name).map(|(value, _)| *value)
+    }
+
     /// Queue of a name.
     pub fn queue(&self, name: &str) -> Option<QueueId> {
         self.queue_by_name.get(name).copied()
@@ -183,12 +203,14 @@ impl State {
 
     /// Marks a task as leaving its node.
     pub fn evict(&mut self, task: TaskId) {
+        self.evicting.insert(task);
         let node = self.tasks[task].node;
         self.set_status(task, Status::Releasing, node);
     }
 
     /// Takes back what [`State::evict`] did.
     pub fn spare(&mut self, task: TaskId, was: Status) {
+        self.evicting.remove(&task);
         let node = self.tasks[task].node;
         self.set_status(task, was, node);
     }

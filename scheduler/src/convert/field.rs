@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use tephra_api::quantity::Quantity;
 use tephra_api::resource;
-use tephra_core::event::{Amounts, Labels, ObjectKey};
+use tephra_core::event::{Amounts, Labels, ObjectKey, Quantities};
 
 use super::{clamp, default_key};
 use crate::decode::DecodeError;
@@ -168,6 +168,17 @@ impl<'v> Object<'v> {
         }
         amounts.sort();
         Ok(Some(amounts))
+    }
+
+    /// A resource list as written, sorted.
+    pub(super) fn quantities(&self, path: &str) -> Result<Quantities, DecodeError> {
+        let mut quantities = Quantities::new();
+        for (name, value) in self.entries(path)? {
+            let quantity = self.quantity(&value, &format!("{path}.{name}"))?;
+            quantities.push((name, quantity));
+        }
+        quantities.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(quantities)
     }
 
     fn quantity(&self, value: &Value, path: &str) -> Result<Quantity, DecodeError> {

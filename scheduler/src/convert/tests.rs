@@ -122,3 +122,66 @@ fn objects_are_told_apart_by_kind_and_unknown_kinds_do_not_matter() {
     assert!(matches!(object(&value, &names).unwrap(),
         Some(Event::PriorityClass(class)) if class.value == 5));
 }
+
+fn budget(spec: Value, status: Value) -> DisruptionBudgetObject {
+    let metadata = json!({"name": "b", "namespace": "ns", "generation": 3});
+    let value = json!({
+        "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec, "status": status,
+    });
+    disruption_budget(&value).unwrap()
+}
+
+#[test]
+fn a_budget_is_read_with_selector_allowance_and_disrupted_pods() {
+    let selector = json!({"matchLabels": {"app": "db"},
+                          "matchExpressions": [{"key": "tier", "operator": "Exists"}]});
+    let status = json!({"observedGeneration": 3, "disruptionsAllowed": 2,
+                        "disruptedPods": {"b": "2026-12-02T00:00:00Z", "a": null}});
+    let read = budget(json!({"selector": selector}), status);
+    assert_eq!(read.key, ObjectKey::new("ns", "b"));
+    assert_eq!((read.allowed, read.disrupted), (2, vec!["a".to_owned(), "b".to_owned()]));
+    let keys = read.selector.unwrap().requirements.into_iter().map(|wanted| wanted.key);
+    assert_eq!(keys.collect::<Vec<_>>(), ["app", "tier"]);
+}
+
+#[test]
+fn a_budget_that_says_too_little_or_nonsense_allows_nothing() {
+    let spec = || json!({"selector": {}});
+    for status in [
+        Value::Null,
+        json!({}),
+        json!({"disruptionsAllowed": -1}),
+        json!({"disruptionsAllowed": "2"}),
+        json!({"disruptionsAllowed": 2, "observedGeneration": 2}),
+    ] {
+        assert_eq!(budget(spec(), status.clone()).allowed, 0, "{status}");
+    }
+    assert_eq!(budget(spec(), json!({"disruptionsAllowed": i64::MAX})).allowed, u32::MAX);
+}
+
+#[test]
+fn a_selector_that_cannot_be_read_covers_everything_and_an_absent_one_nothing() {
+    let selector = |spec| budget(spec, Value::Null).selector;
+    assert_eq!(selector(json!({"selector": ["app", "db"]})), Some(LabelSelector::default()));
+    assert_eq!(selector(json!({"selector": {}})), Some(LabelSelector::default()));
+    assert_eq!(selector(json!({})), None);
+}
+
+#[test]
+fn a_quota_and_the_minimum_of_a_group_keep_names_that_are_no_resource_of_a_node() {
+    let amounts = json!({"requests.cpu": "1500m", "count/pods": "3"});
+    let value = json!({
+        "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "ns"},
+        "spec": {"hard": {"cpu": "9"}}, "status": {"hard": amounts, "used": {"count/pods": 1}},
+    });
+    let told = |list: &tephra_core::event::Quantities| {
+        let parts = list.iter().map(|(name, amount)| format!("{name} {amount}"));
+        parts.collect::<Vec<_>>().join(", ")
+    };
+    let quota = resource_quota(&value).unwrap();
+    assert_eq!(told(&quota.hard), "count/pods 3, requests.cpu 1500m");
+    assert_eq!(told(&quota.used), "count/pods 1");
+    let group = pod_group(&group(json!({"minResources": amounts}), Value::Null)).unwrap();
+    assert_eq!(told(&group.min_quantities), "count/pods 3, requests.cpu 1500m");
+    assert_eq!(group.min_resources, Some(Vec::new()));
+}

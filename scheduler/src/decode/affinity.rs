@@ -255,6 +255,11 @@ fn add_label_keys(
     }
 }
 
+/// A label selector of an object that is read as a JSON value.
+pub(crate) fn selector(text: &str) -> Result<LabelSelector, serde_json::Error> {
+    serde_json::from_str(text).map(|view: SelectorView<'_>| label_selector(&view))
+}
+
 fn label_selector(view: &SelectorView<'_>) -> LabelSelector {
     let equal = view.match_labels.to_labels().into_iter().map(|(key, value)| Requirement {
         key,

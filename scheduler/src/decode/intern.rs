@@ -131,6 +131,7 @@ fn template_key(view: &PodView<'_>, ours: bool, out: &mut Vec<u8>) {
         quantities(out, &resources.requests);
     }
     if ours {
+        out.push(u8::from(pod::revocable(view)));
         texts(out, &spec.node_selector);
         count(out, spec.tolerations.0.len());
         for toleration in &spec.tolerations.0 {

@@ -6,6 +6,7 @@ use tephra_api::keys;
 use tephra_core::event::{
     HostPort, Labels, ObjectKey, PodObject, PodPhase, PodSpec, TaintEffect, Toleration,
 };
+use tephra_core::state::waiting::positive_ms;
 
 use super::affinity::{self, AffinityView, SpreadView, clamp};
 use super::error::DecodeError;
@@ -56,6 +57,7 @@ pub(super) fn decode(
         priority_class: view.spec.priority_class_name.as_str().to_owned(),
         preemptable: annotation_or_label(&view, keys::PREEMPTABLE).is_none_or(parse_bool),
         never_preempts: view.spec.preemption_policy.as_str() == "Never",
+        cooling_until_ms: cooling_until(&view),
         phase: phase(&view),
         deleting: !meta.deletion_timestamp.is_empty(),
         node: view.spec.node_name.non_empty(),
@@ -85,6 +87,29 @@ fn annotation<'v>(view: &'v PodView<'_>, key: &str) -> Option<&'v str> {
 
 fn annotation_or_label<'v>(view: &'v PodView<'_>, key: &str) -> Option<&'v str> {
     view.metadata.annotations.get(key).or_else(|| view.metadata.labels.get(key))
+}
+
+/// When the pod's cooldown ends: label, then annotation, counted from when it was scheduled (spec 16). What cannot be read
+/// protects nobody.
+fn cooling_until(view: &PodView<'_>) -> Option<i64> {
+    let key = keys::COOLDOWN_TIME;
+    let text = view.metadata.labels.get(key).or_else(|| view.metadata.annotations.get(key))?;
+    let cooldown_ms = positive_ms(text)?;
+    let conditions = &view.status.as_ref()?.conditions.0;
+    let scheduled = conditions.iter().find(|condition| {
+        condition.kind.as_str() == "PodScheduled" && condition.status.as_str() == "True"
+    })?;
+    let since: jiff::Timestamp = scheduled.last_transition_time.as_str().parse().ok()?;
+    Some(since.as_millisecond().saturating_add(cooldown_ms))
+}
+
+/// The pod may use revocable nodes: by its annotation, or without one because it says that it is preemptable (2.3).
+pub(super) fn revocable(view: &PodView<'_>) -> bool {
+    let annotations = &view.metadata.annotations;
+    match annotations.get(keys::REVOCABLE_ZONE) {
+        Some(zone) => zone == "*",
+        None => annotations.get(keys::PREEMPTABLE).is_some_and(parse_bool),
+    }
 }
 
 /// Role of the pod in its gang; an empty annotation leaves the word to the label.
@@ -166,6 +191,7 @@ fn parse_spec(view: &PodView<'_>, ours: bool, labels: &Labels) -> Result<PodSpec
         parsed.tolerations = spec.tolerations.0.iter().filter_map(toleration).collect();
         parsed.spread = affinity::spread(&spread, labels);
         parsed.images = images(spec);
+        parsed.revocable = revocable(view);
     }
     Ok(parsed)
 }
@@ -252,6 +278,7 @@ fn fingerprint(pod: &PodObject, spec: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     (&pod.key, &pod.group, &pod.role, pod.priority, pod.spec_priority).hash(&mut hasher);
     (&pod.priority_class, pod.preemptable, pod.phase, pod.deleting).hash(&mut hasher);
+    pod.cooling_until_ms.hash(&mut hasher);
     (&pod.node, &pod.nominated, pod.gated, &pod.labels, &pod.claims).hash(&mut hasher);
     (&pod.unsupported, &pod.scheduled_condition, spec, pod.ours).hash(&mut hasher);
     hasher.finish()

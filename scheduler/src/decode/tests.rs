@@ -380,3 +380,43 @@ fn a_bare_node_and_a_huge_one_are_read_and_a_malformed_one_is_named() {
     let error = of(json!("1Gib")).unwrap_err();
     assert_eq!((error.object.as_str(), error.path.as_str()), ("n", "status.allocatable.memory"));
 }
+
+#[test]
+fn a_cooldown_counts_from_when_the_pod_was_scheduled_and_the_label_wins() {
+    let with = |label: &str, annotation: &str, status: &str| {
+        let key = tephra_api::keys::COOLDOWN_TIME;
+        let mut pod = worker();
+        pod["status"]["conditions"] = json!([{
+            "type": "PodScheduled", "status": status, "lastTransitionTime": "1970-01-01T00:01:00Z",
+        }]);
+        for (place, text) in [("labels", label), ("annotations", annotation)] {
+            if !text.is_empty() {
+                pod["metadata"][place][key] = json!(text);
+            }
+        }
+        read(&pod).cooling_until_ms
+    };
+    assert_eq!(with("1m30s", "1s", "True"), Some(150_000));
+    assert_eq!(with("", "600s", "True"), Some(660_000));
+    assert_eq!(with("600abcde", "600s", "True"), None, "what cannot be read protects nobody");
+    assert_eq!(with("1m", "", "False"), None, "not scheduled");
+    assert_eq!(with("", "", "True"), None);
+}
+
+#[test]
+fn revocable_pods_say_so_and_share_no_spec_with_the_others() {
+    let mut interner = Interner::new();
+    let mut with = |annotations: Value| {
+        let mut pod = worker();
+        pod["metadata"]["annotations"] = annotations;
+        interner.pod(&bytes(&pod), &names()).unwrap().spec
+    };
+    let (zone, preemptable) = ("volcano.sh/revocable-zone", "volcano.sh/preemptable");
+    let strict = with(json!({}));
+    assert!(!strict.revocable);
+    assert!(with(json!({zone: "*"})).revocable);
+    assert!(with(json!({preemptable: "true"})).revocable);
+    assert!(!with(json!({zone: "day", preemptable: "true"})).revocable, "the first one wins");
+    assert!(!with(json!({preemptable: "perhaps"})).revocable);
+    assert!(Arc::ptr_eq(&strict, &with(json!({preemptable: "false"}))));
+}

@@ -187,6 +187,8 @@ pub(crate) struct ConditionView<'a> {
     pub(crate) reason: Text<'a>,
     #[serde(borrow)]
     pub(crate) message: Text<'a>,
+    #[serde(borrow, rename = "lastTransitionTime")]
+    pub(crate) last_transition_time: Text<'a>,
 }
 
 /// What a kubelet has granted a container (in-place resize).

@@ -29,6 +29,10 @@ pub(crate) trait Kind: Send + Sync + 'static {
     fn read(&mut self, bytes: &[u8]) -> Result<Object, DecodeError>;
     /// The event that says an object is gone.
     fn gone(&self, id: &Id) -> Event;
+    /// Only some plugin reads it: when it may not be listed, the scheduler does without.
+    fn optional(&self) -> bool {
+        false
+    }
     /// Identity of an object that could not be read.
     fn unread(&self, error: &DecodeError) -> Id {
         Id::new(&error.object)
@@ -129,6 +133,7 @@ pub(crate) struct Small {
     path: &'static str,
     read: fn(&Value) -> Result<Event, DecodeError>,
     gone: fn(ObjectKey) -> Event,
+    optional: bool,
 }
 
 /// PodGroups.
@@ -137,6 +142,7 @@ pub(crate) const POD_GROUPS: Small = Small {
     path: "/apis/scheduling.volcano.sh/v1beta1/podgroups",
     read: |value| convert::pod_group(value).map(Event::PodGroup),
     gone: Event::PodGroupDeleted,
+    optional: false,
 };
 
 /// Queues.
@@ -145,6 +151,7 @@ pub(crate) const QUEUES: Small = Small {
     path: "/apis/scheduling.volcano.sh/v1beta1/queues",
     read: |value| convert::queue(value).map(Event::Queue),
     gone: |key| Event::QueueDeleted(key.name),
+    optional: false,
 };
 
 /// Priority classes.
@@ -153,6 +160,7 @@ pub(crate) const PRIORITY_CLASSES: Small = Small {
     path: "/apis/scheduling.k8s.io/v1/priorityclasses",
     read: |value| convert::priority_class(value).map(Event::PriorityClass),
     gone: |key| Event::PriorityClassDeleted(key.name),
+    optional: false,
 };
 
 /// Namespaces.
@@ -161,6 +169,7 @@ pub(crate) const NAMESPACES: Small = Small {
     path: "/api/v1/namespaces",
     read: |value| convert::namespace(value).map(Event::Namespace),
     gone: |key| Event::NamespaceDeleted(key.name),
+    optional: false,
 };
 
 /// Claims on volumes.
@@ -169,6 +178,7 @@ pub(crate) const VOLUME_CLAIMS: Small = Small {
     path: "/api/v1/persistentvolumeclaims",
     read: |value| convert::volume_claim(value).map(Event::VolumeClaim),
     gone: Event::VolumeClaimDeleted,
+    optional: false,
 };
 
 /// Volumes.
@@ -177,11 +187,34 @@ pub(crate) const VOLUMES: Small = Small {
     path: "/api/v1/persistentvolumes",
     read: |value| convert::volume(value).map(Event::Volume),
     gone: |key| Event::VolumeDeleted(key.name),
+    optional: false,
+};
+
+/// Budgets of plugin `pdb`.
+pub(crate) const DISRUPTION_BUDGETS: Small = Small {
+    name: "PodDisruptionBudget",
+    path: "/apis/policy/v1/poddisruptionbudgets",
+    read: |value| convert::disruption_budget(value).map(Event::DisruptionBudget),
+    gone: Event::DisruptionBudgetDeleted,
+    optional: true,
+};
+
+/// Quotas of plugin `resourcequota`.
+pub(crate) const RESOURCE_QUOTAS: Small = Small {
+    name: "ResourceQuota",
+    path: "/api/v1/resourcequotas",
+    read: |value| convert::resource_quota(value).map(Event::ResourceQuota),
+    gone: Event::ResourceQuotaDeleted,
+    optional: true,
 };
 
 impl Kind for Small {
     fn name(&self) -> &'static str {
         self.name
+    }
+
+    fn optional(&self) -> bool {
+        self.optional
     }
 
     fn path(&self) -> &'static str {

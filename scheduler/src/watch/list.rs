@@ -77,8 +77,19 @@ impl<K: Kind> Reader<K> {
                 tracing::warn!(kind = self.kind.name(), %error, "could not list; trying again");
                 told = error.to_string();
             }
+            if self.kind.optional()
+                && matches!(
+                    error,
+                    ListError::Refused(StatusCode::FORBIDDEN) | ListError::UnknownKind
+                )
+            {
+                // Nobody waits for it.
+                self.tell(Feed::Synced(self.kind.name())).await?;
+            }
             if matches!(error, ListError::Older { .. }) {
-                self.tell(Feed::Unsynced(self.kind.name())).await?;
+                if !self.kind.optional() {
+                    self.tell(Feed::Unsynced(self.kind.name())).await?;
+                }
                 older += 1;
                 if older >= BELIEVE_ROLLBACK {
                     let kind = self.kind.name();

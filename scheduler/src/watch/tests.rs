@@ -255,3 +255,24 @@ async fn an_event_lost_silently_is_found_by_the_next_comparison_with_a_list() {
     assert_eq!(events, ["a x", "a y"]);
     assert!(metrics.text().contains(r#"tephra_cache_drift_total{kind="Node"} 1"#));
 }
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_a_kind_that_only_plugins_read_when_it_may_not_be_listed() {
+    let refused = || Answer::status(403, "forbidden");
+    let budgets = || super::kind::DISRUPTION_BUDGETS;
+    let read_budgets = read(budgets(), vec![refused(), list(10, &[])]).await;
+    assert_eq!(read_budgets.told, ["synced", "synced"]);
+    let unknown = read(budgets(), vec![Answer::status(404, "no such kind"), list(10, &[])]).await;
+    assert_eq!(unknown.told, ["synced", "synced"]);
+    let busy = read(budgets(), vec![Answer::status(503, "later"), list(10, &[])]).await;
+    assert_eq!(busy.told, ["synced"], "it will be there soon");
+    assert_eq!(read(nodes(), vec![refused(), list(10, &[])]).await.told, ["synced"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_go_on_while_a_kind_that_only_plugins_read_is_listed_again() {
+    let expired = watch(&[("ERROR", json!({"kind": "Status", "code": 410, "reason": "Expired"}))]);
+    let read =
+        read(super::kind::RESOURCE_QUOTAS, vec![list(10, &[]), expired, list(20, &[])]).await;
+    assert_eq!(read.told, ["synced", "synced"]);
+}

@@ -2,6 +2,7 @@
 //! pair of static key and node signature once with [`check`] and remembers the verdict.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::node_selector::required_affinity_matches;
 use super::rejection::RejectionCode;
@@ -62,7 +63,7 @@ impl Default for PredicateSwitches {
 }
 
 /// Why a static filter rejects a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum StaticReason {
     /// Filter NodeUnschedulable.
     Unschedulable,
@@ -70,20 +71,23 @@ pub enum StaticReason {
     NodeAffinity,
     /// Filter TaintToleration.
     Taints,
+    /// Filter of plugin tdm, in its words.
+    RevocableZone(Arc<str>),
 }
 
 impl StaticReason {
     /// The text that users see (7.5).
-    pub fn text(self) -> &'static str {
+    pub fn text(&self) -> &str {
         match self {
             Self::Unschedulable => "node(s) were unschedulable",
             Self::NodeAffinity => "node(s) didn't match Pod's node affinity/selector",
             Self::Taints => "node(s) had untolerated taint(s)",
+            Self::RevocableZone(text) => text,
         }
     }
 
     /// How final it is: no eviction changes labels, taints or a cordon.
-    pub fn code(self) -> RejectionCode {
+    pub fn code(&self) -> RejectionCode {
         RejectionCode::UnschedulableAndUnresolvable
     }
 }

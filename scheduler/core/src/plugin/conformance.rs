@@ -10,7 +10,11 @@ pub struct Conformance;
 
 impl Plugin for Conformance {
     fn hooks(&self) -> Hooks {
-        Hooks::SHIELD | Hooks::PREEMPTABLE | Hooks::RECLAIMABLE | Hooks::UNIFIED_EVICTABLE
+        Hooks::SHIELD
+            | Hooks::PREEMPTABLE
+            | Hooks::RECLAIMABLE
+            | Hooks::UNIFIED_EVICTABLE
+            | Hooks::VICTIM_TASKS
     }
 
     /// Drops pods of the two system priority classes and of namespace `kube-system`.

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use super::{Refusal, Session};
 use crate::matching::node_selector::terms_conflict;
 use crate::matching::rejection::TERMS_CONFLICT;
+use crate::matching::static_filter::StaticReason;
 use crate::state::classes::{ClassId, NO_KEY};
 use crate::state::jobs::JobId;
 use crate::state::resource::{Dim, PODS, Request};
@@ -69,7 +70,8 @@ impl Session<'_> {
             self.pipeline.switches.node_affinity && terms_conflict(&class.spec.required_node_terms);
         let depends = self.depends_on_pods(task);
         let mut short = vec![0_u32; self.state.dims.len()];
-        let mut filtered: FxHashMap<&'static str, u32> = FxHashMap::default();
+        let mut filtered: FxHashMap<StaticReason, u32> = FxHashMap::default();
+        let mut full = 0;
         let mut by_pods: Vec<u32> = Vec::new();
         let mut nodes = 0;
         for node in 0..self.state.nodes.len() as u32 {
@@ -80,7 +82,7 @@ impl Session<'_> {
             let room = |dim: Dim| self.state.nodes.columns[dim as usize].future[node as usize];
             if best_effort {
                 if room(PODS) < 1.0 {
-                    *filtered.entry(POD_NUMBER).or_default() += 1;
+                    full += 1;
                 }
             } else if let Some(&(dim, _)) =
                 request.iter().find(|&&(dim, amount)| amount as f64 > room(dim))
@@ -91,7 +93,7 @@ impl Session<'_> {
             if key != NO_KEY
                 && let Some(reason) = self.state.classes.rejection(key, node, &self.state.nodes)
             {
-                *filtered.entry(reason.text()).or_default() += 1;
+                *filtered.entry(reason).or_default() += 1;
             } else if depends {
                 by_pods.push(node);
             } else if !best_effort && let Some(dim) = first_exhausted(&request, room) {
@@ -109,8 +111,11 @@ impl Session<'_> {
                 .entry(format!("Insufficient {}", self.state.dims.name(dim as u16)))
                 .or_default() += count;
         }
+        if full > 0 {
+            counts.insert(POD_NUMBER.to_owned(), full);
+        }
         for (reason, count) in filtered {
-            *counts.entry(reason.to_owned()).or_default() += count;
+            *counts.entry(reason.text().to_owned()).or_default() += count;
         }
         for (reason, count) in self.pod_reasons(task, &by_pods) {
             *counts.entry(reason.to_owned()).or_default() += count;

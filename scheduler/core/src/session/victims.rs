@@ -66,7 +66,7 @@ impl Session<'_> {
         if hunt.why == EvictFor::Preempt && best_effort(by) && !best_effort(candidate) {
             return false;
         }
-        if hunt.why.is_of_gangs() && !group.preemptable {
+        if hunt.why.is_of_gangs() && group.preemptable == Some(false) {
             return false;
         }
         match hunt.prey {

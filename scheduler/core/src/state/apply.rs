@@ -54,6 +54,10 @@ impl State {
                 self.released();
             }
             Event::VolumeDeleted(name) => self.volumes.remove_volume(&name),
+            Event::DisruptionBudget(budget) => self.budgets.set(budget),
+            Event::DisruptionBudgetDeleted(key) => self.budgets.remove(&key),
+            Event::ResourceQuota(quota) => self.quotas.set(quota),
+            Event::ResourceQuotaDeleted(key) => self.quotas.remove(&key),
             Event::BindOk(uid) => {
                 if let Some(task) = self.tasks.get(&uid)
                     && self.tasks[task].status == Status::Binding

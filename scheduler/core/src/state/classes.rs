@@ -6,12 +6,14 @@
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use tephra_api::keys;
 
 use super::nodes::{LANES, NodeId, Nodes};
 use super::resource::{CPU, Dimensions, MEMORY, PODS, REQUEST_LIMIT, Request};
 use crate::event::{NodeSelectorTerm, Operator, PodSpec, Taint};
 use crate::index::ClassIndex;
 use crate::matching::image::{image_locality, normalized_image_name};
+use crate::matching::revocable::Zones;
 use crate::matching::static_filter::{NodeSignature, PredicateSwitches, StaticReason, check};
 use crate::matching::static_score::{
     normalize_affinity, normalize_taints, prefer_no_schedule_count, preferred_node_affinity,
@@ -33,6 +35,8 @@ pub struct Verdict {
     pub affinity: i64,
     /// `PreferNoSchedule` taints that are not tolerated.
     pub taints: i64,
+    /// Score of plugin tdm.
+    pub zone: i64,
 }
 
 /// Weights of the static scores (plugin nodeorder); 0 switches a score off.
@@ -142,6 +146,8 @@ pub struct Classes {
     pub filtering: bool,
     /// Filters that the configuration switched off.
     pub switches: PredicateSwitches,
+    /// Revocable zones as they are now.
+    zones: Zones,
 }
 
 impl std::fmt::Debug for ClassIdentity {
@@ -402,10 +408,14 @@ impl Classes {
             unschedulable: node.unschedulable,
             name: Some(&node.name),
         };
+        let revoked = || self.zones.rejection(spec.revocable, &node.labels);
         Verdict {
-            rejected: check(spec, &signature, &self.switches).err(),
+            rejected: check(spec, &signature, &self.switches)
+                .err()
+                .or_else(|| revoked().map(StaticReason::RevocableZone)),
             affinity: preferred_node_affinity(spec, &node.name, &node.labels),
             taints: prefer_no_schedule_count(&spec.tolerations, &node.taints),
+            zone: self.zones.score(spec.revocable, &node.labels),
         }
     }
 
@@ -417,21 +427,20 @@ impl Classes {
         }
         let mut keys = std::mem::take(&mut self.keys);
         let key = &mut keys[id as usize];
-        let mut possible: Vec<(u32, i64, i64, NodeId)> = Vec::new();
+        let mut possible: Vec<(u32, Verdict, NodeId)> = Vec::new();
         let mut seen = FxHashSet::default();
         for node in 0..nodes.len() as NodeId {
             let at = if key.by_name { node } else { nodes.signature[node as usize] };
             if key.allows(node) && seen.insert(at) {
-                let verdict = self.verdict_in(key, node, nodes);
-                possible.push((at, verdict.affinity, verdict.taints, node));
+                possible.push((at, self.verdict_in(key, node, nodes).clone(), node));
             }
         }
-        let max_affinity = possible.iter().map(|p| p.1).max().unwrap_or(0);
-        let max_taints = possible.iter().map(|p| p.2).max().unwrap_or(0);
+        let max_affinity = possible.iter().map(|p| p.1.affinity).max().unwrap_or(0);
+        let max_taints = possible.iter().map(|p| p.1.taints).max().unwrap_or(0);
         let known = nodes.known().count() as i64;
         let mut scores =
             vec![0.0; self.signatures.len().max(if key.by_name { nodes.len() } else { 0 })];
-        for &(at, affinity, taints, node) in &possible {
+        for &(at, ref verdict, node) in &possible {
             let image = if self.weights.images == 0 || key.spec.images.is_empty() {
                 0
             } else {
@@ -443,9 +452,10 @@ impl Classes {
                 )
             };
             scores[at as usize] = (self.weights.affinity
-                * normalize_affinity(affinity, max_affinity)
-                + self.weights.taints * normalize_taints(taints, max_taints)
-                + self.weights.images * image) as f64;
+                * normalize_affinity(verdict.affinity, max_affinity)
+                + self.weights.taints * normalize_taints(verdict.taints, max_taints)
+                + self.weights.images * image
+                + verdict.zone) as f64;
         }
         let first = possible.first().map_or(0.0, |p| scores[p.0 as usize]);
         key.constant = possible.iter().all(|p| scores[p.0 as usize] == first).then_some(first);
@@ -468,6 +478,24 @@ impl Classes {
         self.filtering = filtering;
         self.switches = switches;
         self.weights = weights;
+        self.judge_all(nodes);
+    }
+
+    /// Takes over what the revocable zones are now; true when that changed anything.
+    pub fn set_zones(&mut self, zones: Zones, nodes: &mut Nodes) -> bool {
+        if self.zones == zones {
+            return false;
+        }
+        let news = zones.matter() && self.label_keys.insert(keys::REVOCABLE_ZONE.to_owned());
+        self.zones = zones;
+        if news {
+            self.sign_all(nodes);
+        }
+        self.judge_all(nodes);
+        true
+    }
+
+    fn judge_all(&mut self, nodes: &Nodes) {
         let mut keys = std::mem::take(&mut self.keys);
         for key in &mut keys {
             key.verdicts.clear();
@@ -491,7 +519,7 @@ impl Classes {
         }
         let at = if key.by_name { id } else { nodes.signature[id as usize] };
         match key.verdicts.get(&at) {
-            Some(verdict) => verdict.rejected,
+            Some(verdict) => verdict.rejected.clone(),
             None => self.evaluate(&key.spec, id, nodes).rejected,
         }
     }
@@ -513,6 +541,7 @@ fn static_part(spec: &PodSpec) -> PodSpec {
         preferred_node_terms: spec.preferred_node_terms.clone(),
         tolerations: spec.tolerations.clone(),
         images: spec.images.clone(),
+        revocable: spec.revocable,
         ..PodSpec::default()
     }
 }

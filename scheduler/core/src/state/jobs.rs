@@ -6,12 +6,13 @@ use tephra_api::reasons;
 
 use smallvec::SmallVec;
 
+use super::job_budget::JobBudget;
 use super::nodes::NodeId;
 use super::queues::QueueId;
 use super::resource::{Ledger, Request, Vector};
 use super::status::{Counts, Status};
 use super::tasks::TaskId;
-use crate::event::{ObjectKey, PodGroupPhase, PodGroupStatus};
+use crate::event::{ObjectKey, PodGroupPhase, PodGroupStatus, Quantities};
 
 /// Dense number of a job.
 pub type JobId = u32;
@@ -44,12 +45,16 @@ pub struct Group {
     pub min_task_total: u64,
     /// `spec.minResources`.
     pub min_resources: Option<Vector>,
+    /// `spec.minResources` as written, for plugin `resourcequota`.
+    pub min_quantities: Quantities,
     /// `spec.priorityClassName`.
     pub priority_class: Arc<str>,
-    /// Gang actions may evict its pods (annotation or label `volcano.sh/preemptable`, absent is yes).
-    pub preemptable: bool,
     /// How long it may wait, in milliseconds, by its annotation: for plugin `sla`.
     pub waiting_ms: Option<i64>,
+    /// Annotation, then label, `volcano.sh/preemptable`, when there is one; unreadable is false.
+    pub preemptable: Option<bool>,
+    /// How many of its pods may be away, by its annotations: for plugin `tdm`.
+    pub budget: JobBudget,
     /// Status as last read or decided; see [`Group::set_status`].
     pub status: PodGroupStatus,
     /// The status says that the gang is scheduled and complains of nothing.

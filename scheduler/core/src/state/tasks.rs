@@ -62,6 +62,8 @@ pub struct Task {
     pub preemptable: bool,
     /// Nobody is evicted for it.
     pub never_preempts: bool,
+    /// Until when its cooldown protects it (plugin cdp).
+    pub cooling_until_ms: Option<i64>,
     /// Pod priority class protects it (plugin conformance).
     pub critical: bool,
     /// The row is in use.

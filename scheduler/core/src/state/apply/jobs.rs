@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tephra_api::keys;
 
 use crate::event::{Labels, ObjectKey, PodGroupObject};
+use crate::state::job_budget::JobBudget;
 use crate::state::jobs::{Group, Job, JobId};
 use crate::state::nodes::NO_NODE;
 use crate::state::tasks::{NO_JOB, TaskId};
@@ -90,7 +91,6 @@ impl State {
 
     pub(super) fn set_group(&mut self, object: PodGroupObject) {
         let job = self.job_row(&object.key);
-        let preemptable = says_preemptable(&object);
         let queue_name =
             if object.queue.is_empty() { self.default_queue.to_string() } else { object.queue };
         let queue = self.queue_row(&queue_name);
@@ -133,8 +133,10 @@ impl State {
             min_task_total: roles.iter().map(|&(_, min)| u64::from(min)).sum(),
             min_resources,
             priority_class,
-            preemptable: preemptable,
             waiting_ms: waiting::annotated(&object.annotations),
+            preemptable: preemptable(&object.annotations, &object.labels),
+            budget: JobBudget::annotated(&object.annotations),
+            min_quantities: object.min_quantities,
             ..Group::default()
         };
         group.set_status(object.status);
@@ -218,12 +220,9 @@ impl State {
     }
 }
 
-/// Annotation before label; what is no Go boolean is no permission.
-fn says_preemptable(object: &PodGroupObject) -> bool {
-    let of = |list: &Labels| {
-        list.iter().find(|(key, _)| key == keys::PREEMPTABLE).map(|(_, text)| text.clone())
-    };
-    of(&object.annotations)
-        .or_else(|| of(&object.labels))
-        .is_none_or(|text| matches!(text.as_str(), "1" | "t" | "T" | "TRUE" | "true" | "True"))
+/// What annotation, then label, say about whether the job's pods may be victims (2.5).
+fn preemptable(annotations: &Labels, labels: &Labels) -> Option<bool> {
+    let mut pairs = annotations.iter().chain(labels);
+    let (_, text) = pairs.find(|(key, _)| key == keys::PREEMPTABLE)?;
+    Some(matches!(text.as_str(), "1" | "t" | "T" | "TRUE" | "true" | "True"))
 }

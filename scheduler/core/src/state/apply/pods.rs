@@ -65,6 +65,7 @@ impl State {
             evicted_for: None,
             preemptable: pod.preemptable,
             never_preempts: pod.never_preempts,
+            cooling_until_ms: pod.cooling_until_ms,
             critical,
             ours: pod.ours,
             live: true,
@@ -103,6 +104,10 @@ impl State {
         }
         let row = &self.tasks[task];
         let leaves = row.spared.is_some() && matches!(status, Status::Bound | Status::Running);
+        if row.spared.is_some() && !leaves {
+            self.note_eviction(task);
+        }
+        let row = &self.tasks[task];
         let spared = leaves.then_some(status);
         let status = if leaves { Status::Releasing } else { status };
         let (was, node_was, class_was) = (row.status, row.node, row.class);
@@ -144,6 +149,7 @@ impl State {
         row.priority = pod.priority;
         row.gated = pod.gated;
         row.preemptable = pod.preemptable;
+        row.cooling_until_ms = pod.cooling_until_ms;
         row.held = held;
         if pod.scheduled_condition.is_none() {
             row.told = None;
@@ -205,6 +211,9 @@ impl State {
     pub(super) fn remove_pod(&mut self, uid: &str) {
         self.forget_foreign(uid);
         let Some(task) = self.tasks.get(uid) else { return };
+        if self.tasks[task].spared.is_some() {
+            self.note_eviction(task);
+        }
         self.touch_task_job(task);
         self.victim_settled(task);
         self.account(task, -1);
@@ -219,6 +228,13 @@ impl State {
             self.nodes.release_if_empty(node);
         }
         self.released();
+    }
+
+    /// A pod that we evict shows it. Its budgets will show it only later.
+    fn note_eviction(&mut self, task: TaskId) {
+        self.evicting.remove(&task);
+        let row = &self.tasks[task];
+        self.budgets.note_eviction(&row.pod.namespace, &row.pod.name, &row.labels, self.now_ms);
     }
 
     /// A member of a gang is not on its node any more. Whoever ended well will not come back.

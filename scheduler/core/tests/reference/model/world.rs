@@ -160,6 +160,10 @@ impl World {
             | Event::VolumeClaimDeleted(_)
             | Event::Volume(_)
             | Event::VolumeDeleted(_)
+            | Event::DisruptionBudget(_)
+            | Event::DisruptionBudgetDeleted(_)
+            | Event::ResourceQuota(_)
+            | Event::ResourceQuotaDeleted(_)
             | Event::EvictOk(_)
             | Event::EvictFailed { .. } => {}
         }
