@@ -78,18 +78,24 @@ impl Session<'_> {
         plan
     }
 
+    /// Spares members of one job. Where too few come back for its gang to be whole, the small ones are tried first, so that
+    /// as many as possible come back; where that does not do either, they all go.
     fn spare_members(&mut self, plan: &mut Plan, job: JobId, victims: &[Victim]) {
-        let mut spared: Vec<TaskId> = Vec::new();
-        for &victim in victims {
-            if self.can_spare(plan, victim) {
-                spared.push(victim.0);
+        let mut small_first = victims.to_vec();
+        small_first.sort_by_cached_key(|&(task, _)| self.weight(self.state.tasks[task].class));
+        for order in [victims, &small_first] {
+            let mut spared: Vec<TaskId> = Vec::new();
+            for &victim in order {
+                if self.can_spare(plan, victim) {
+                    spared.push(victim.0);
+                }
             }
-        }
-        let row = &self.state.jobs[job as usize];
-        let came_back = row.counts.allocated() as usize == spared.len();
-        let whole = row.is_ready() && row.roles_ready();
-        if self.pipeline.gang && came_back && !whole {
-            // Too few to be a gang: they go with the others after all.
+            let row = &self.state.jobs[job as usize];
+            let came_back = row.counts.allocated() as usize == spared.len();
+            let whole = row.is_ready() && row.roles_ready();
+            if !self.pipeline.gang || !came_back || whole {
+                return;
+            }
             for task in spared.into_iter().rev() {
                 self.let_go(plan, task);
             }
