@@ -22,6 +22,7 @@ pub const PLUGINS: &[(&str, MakePlugin)] = &[
     ("conformance", || Box::new(plugin::conformance::Conformance)),
     ("drf", || Box::new(plugin::drf::Drf)),
     ("proportion", || Box::<plugin::proportion::Proportion>::default()),
+    ("capacity", || Box::<plugin::capacity::Capacity>::default()),
     ("predicates", || Box::<plugin::predicates::Predicates>::default()),
     ("nodeorder", || Box::<plugin::nodeorder::NodeOrder>::default()),
     ("binpack", || Box::<plugin::binpack::Binpack>::default()),

@@ -147,6 +147,7 @@ impl Core {
         for job in std::mem::take(&mut self.state.dirty_jobs) {
             self.state.refresh_job(job);
         }
+        self.state.refresh_queue_tree();
         self.pipeline.open(&self.state);
         let mut session = Session {
             state: &mut self.state,
@@ -230,6 +231,7 @@ impl Core {
         for job in std::mem::take(&mut self.state.dirty_jobs) {
             self.state.refresh_job(job);
         }
+        self.state.refresh_queue_tree();
         self.pipeline.open(&self.state);
         Probe::new(self)
     }

@@ -6,6 +6,7 @@ pub mod apply;
 pub mod classes;
 pub mod jobs;
 pub mod nodes;
+pub mod queue_tree;
 pub mod queues;
 pub mod resource;
 pub mod status;
@@ -25,6 +26,7 @@ use crate::stateful::StatefulState;
 use classes::Classes;
 use jobs::{Job, JobId};
 use nodes::{NO_NODE, NodeId, Nodes};
+use queue_tree::QueueTree;
 use queues::{Queue, QueueId};
 use resource::{Dimensions, Ledger, Vector};
 use status::Status;
@@ -46,6 +48,8 @@ pub struct State {
     pub jobs: Vec<Job>,
     /// Queues.
     pub queues: Vec<Queue>,
+    /// Who stands above whom, as of the session's start.
+    pub queue_tree: QueueTree,
     /// Volumes and claims.
     pub volumes: Volumes,
     /// Host ports, pod affinity, spread.
@@ -62,6 +66,8 @@ pub struct State {
     pub release_epoch: u64,
     /// Moves when a queue, its jobs' requests or the cluster total changed.
     pub quota_epoch: u64,
+    /// Moves when a queue came, went, or its object changed.
+    pub queue_epoch: u64,
     /// Time of the latest session, in milliseconds since 1970.
     pub now_ms: i64,
     /// Jobs whose derived values are stale.

@@ -9,7 +9,7 @@ use crate::state::queues::{Queue, QueueId};
 
 impl State {
     /// Row of a queue, made (as one that does not exist) when missing.
-    pub(super) fn queue_row(&mut self, name: &str) -> QueueId {
+    pub(in crate::state) fn queue_row(&mut self, name: &str) -> QueueId {
         if let Some(queue) = self.queue(name) {
             return queue;
         }
@@ -17,6 +17,7 @@ impl State {
         let queue = self.queues.len() as QueueId;
         self.queues.push(Queue { name: name.clone(), weight: 1, ..Queue::default() });
         self.queue_by_name.insert(name, queue);
+        self.queue_epoch += 1;
         queue
     }
 
@@ -42,6 +43,7 @@ impl State {
         row.reclaimable = object.reclaimable;
         row.fifo = object.fifo;
         row.state = object.state;
+        self.queue_epoch += 1;
         self.touch_queue(id);
         if awakes {
             self.touch_jobs_of(id);
@@ -64,6 +66,7 @@ impl State {
             ..Queue::default()
         };
         *row = kept;
+        self.queue_epoch += 1;
         self.touch_queue(id);
         self.touch_jobs_of(id);
     }
