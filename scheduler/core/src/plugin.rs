@@ -15,6 +15,8 @@ pub mod priority;
 pub mod proportion;
 mod quota;
 pub mod sla;
+#[cfg(test)]
+mod test_world;
 
 use bitflags::bitflags;
 use smallvec::SmallVec;

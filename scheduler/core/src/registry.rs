@@ -20,7 +20,7 @@ pub const PLUGINS: &[(&str, MakePlugin)] = &[
     ("priority", || Box::new(plugin::priority::Priority)),
     ("gang", || Box::new(plugin::gang::Gang)),
     ("conformance", || Box::new(plugin::conformance::Conformance)),
-    ("drf", || Box::new(plugin::drf::Drf)),
+    ("drf", || Box::<plugin::drf::Drf>::default()),
     ("proportion", || Box::<plugin::proportion::Proportion>::default()),
     ("capacity", || Box::<plugin::capacity::Capacity>::default()),
     ("predicates", || Box::<plugin::predicates::Predicates>::default()),

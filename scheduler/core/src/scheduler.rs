@@ -143,7 +143,7 @@ impl Core {
         self.state.changed = false;
         self.sessions += 1;
         self.state.now_ms = now_ms;
-        self.state.see_absence();
+        self.state.see_idle_claims();
         for job in std::mem::take(&mut self.state.dirty_jobs) {
             self.state.refresh_job(job);
         }

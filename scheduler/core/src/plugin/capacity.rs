@@ -54,13 +54,11 @@ impl Capacity {
         if !self.tree {
             return None;
         }
-        if state.queue_tree.is_inner(queue) {
-            return Some(format!(
-                "queue {} takes no jobs itself: other queues stand below it",
-                row.name
-            ));
-        }
-        state.queue_fault(queue)
+        state.queue_fault(queue).or_else(|| {
+            state.queue_tree.is_inner(queue).then(|| {
+                format!("queue {} takes no jobs itself: other queues stand below it", row.name)
+            })
+        })
     }
 
     /// What a queue may reach in a dimension. For `pods` that is a limit only where a capability names it: otherwise it

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::event::QueueObject;
+use tephra_api::keys;
+
+use crate::event::{Amounts, QueueObject};
 use crate::state::State;
 use crate::state::jobs::JobId;
 use crate::state::queues::{Queue, QueueId};
@@ -23,9 +25,23 @@ impl State {
 
     pub(super) fn set_queue(&mut self, object: QueueObject) {
         let id = self.queue_row(&object.name);
-        let capability = object.capability.map(|amounts| self.dims.vector(&amounts));
-        let deserved = object.deserved.map(|amounts| self.dims.vector(&amounts));
-        let guarantee = object.guarantee.map(|amounts| self.dims.vector(&amounts));
+        let mut quota = |amounts: Option<Amounts>| {
+            let mut amounts = amounts?;
+            // Quotas of device classes are no amounts of ordinary resources (P30).
+            amounts.retain(|(name, _)| !name.contains("deviceclass/"));
+            Some(self.dims.vector(&amounts))
+        };
+        let capability = quota(object.capability);
+        let deserved = quota(object.deserved);
+        let guarantee = quota(object.guarantee);
+        let annotation = |key: &str| -> Arc<str> {
+            object
+                .annotations
+                .iter()
+                .find(|(known, _)| known == key)
+                .map_or("", |(_, text)| text)
+                .into()
+        };
         let mut told = crate::state::state_ledger(&mut self.dims, &object.allocated);
         self.nodes.ensure_dimensions(self.dims.len());
         let row = &mut self.queues[id as usize];
@@ -37,6 +53,8 @@ impl State {
         row.weight = object.weight.max(1);
         row.priority = object.priority;
         row.parent = object.parent.as_str().into();
+        row.hierarchy = annotation(keys::HIERARCHY);
+        row.hierarchy_weights = annotation(keys::HIERARCHY_WEIGHTS);
         row.capability = capability;
         row.deserved = deserved;
         row.guarantee = guarantee.unwrap_or_default();
