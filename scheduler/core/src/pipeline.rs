@@ -247,10 +247,16 @@ impl Pipeline {
         self.with(Hooks::ALLOCATABLE).any(|slot| slot.plugin.capped(state, queue, class, count))
     }
 
-    /// Why a queue may take no more of a class.
-    pub fn limit_reached(&self, state: &State, queue: QueueId, class: ClassId) -> Option<String> {
+    /// Why a queue may not take `count` more of a class.
+    pub fn limit_reached(
+        &self,
+        state: &State,
+        queue: QueueId,
+        class: ClassId,
+        count: u32,
+    ) -> Option<String> {
         self.with(Hooks::ALLOCATABLE)
-            .find_map(|slot| slot.plugin.limit_reached(state, queue, class))
+            .find_map(|slot| slot.plugin.limit_reached(state, queue, class, count))
     }
 
     /// The first objection to a job; never gated.

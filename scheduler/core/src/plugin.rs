@@ -287,8 +287,14 @@ pub trait Plugin: Send + std::fmt::Debug {
         count
     }
 
-    /// Why [`Plugin::allocatable`] says no, for messages.
-    fn limit_reached(&self, state: &State, queue: QueueId, class: ClassId) -> Option<String> {
+    /// Why [`Plugin::allocatable`] does not say `count`, for messages.
+    fn limit_reached(
+        &self,
+        state: &State,
+        queue: QueueId,
+        class: ClassId,
+        count: u32,
+    ) -> Option<String> {
         None
     }
 

@@ -209,12 +209,18 @@ impl Plugin for Capacity {
         })
     }
 
-    fn limit_reached(&self, state: &State, queue: QueueId, class: ClassId) -> Option<String> {
+    fn limit_reached(
+        &self,
+        state: &State,
+        queue: QueueId,
+        class: ClassId,
+        count: u32,
+    ) -> Option<String> {
         self.refuses_all(state, queue).or_else(|| {
             self.path(state, queue).find_map(|at| {
                 let used = &self.sums.get(at as usize)?.allocated;
                 let name = &state.queues[at as usize].name;
-                quota::reached(state, name, used, |dim| self.ceiling(state, at, dim), class)
+                quota::reached(state, name, used, |dim| self.ceiling(state, at, dim), class, count)
             })
         })
     }

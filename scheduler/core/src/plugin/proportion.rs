@@ -197,14 +197,20 @@ impl Plugin for Proportion {
         quota::copies(state, &row.allocated, ceiling, class, count)
     }
 
-    fn limit_reached(&self, state: &State, queue: QueueId, class: ClassId) -> Option<String> {
+    fn limit_reached(
+        &self,
+        state: &State,
+        queue: QueueId,
+        class: ClassId,
+        count: u32,
+    ) -> Option<String> {
         let row = &state.queues[queue as usize];
         if row.state != QueueState::Open {
             return Some(format!("queue {} is not open", row.name));
         }
         let attributes = self.queues.get(queue as usize)?;
         let ceiling = |dim| attributes.ceiling(dim, row.capability.as_ref());
-        quota::reached(state, &row.name, &row.allocated, ceiling, class)
+        quota::reached(state, &row.name, &row.allocated, ceiling, class, count)
     }
 
     fn capped(&self, state: &State, queue: QueueId, class: ClassId, count: u32) -> bool {

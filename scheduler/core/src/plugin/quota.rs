@@ -74,24 +74,25 @@ pub(super) fn copies(
     allowed
 }
 
-/// The first dimension in which not even one copy stays below a ceiling, in words that name the queue.
+/// The first dimension in which `count` copies do not stay below a ceiling, in words that name the queue.
 pub(super) fn reached(
     state: &State,
     name: &str,
     used: &Ledger,
     ceiling: impl Fn(Dim) -> Option<f64>,
     class: ClassId,
+    count: u32,
 ) -> Option<String> {
     state.classes.list[class as usize].request.iter().find_map(|&(dim, amount)| {
         let ceiling = ceiling(dim).filter(|_| amount > 0)?;
-        let in_use = used.get(dim) as f64;
-        (in_use + amount as f64 > ceiling).then(|| {
+        let (in_use, asked) = (used.get(dim) as f64, amount as f64 * f64::from(count));
+        (in_use + asked > ceiling).then(|| {
             format!(
                 "queue {name} is at its limit of {}: {} of {} in use, {} more asked for",
                 state.dims.name(dim),
                 shown(state, dim, in_use),
                 shown(state, dim, ceiling),
-                shown(state, dim, amount as f64)
+                shown(state, dim, asked)
             )
         })
     })

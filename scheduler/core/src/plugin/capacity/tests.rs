@@ -20,7 +20,7 @@ fn allows(world: &World, plugin: &Capacity, task: TaskId, count: u32) -> u32 {
 
 fn limit(world: &World, plugin: &Capacity, task: TaskId) -> Option<String> {
     let row = &world.state.tasks[task];
-    plugin.limit_reached(&world.state, world.state.jobs[row.job as usize].queue, row.class)
+    plugin.limit_reached(&world.state, world.state.jobs[row.job as usize].queue, row.class, 1)
 }
 
 fn may_take(world: &World, plugin: &Capacity, task: TaskId) -> bool {
