@@ -124,10 +124,12 @@ impl Plugin for Capacity {
     }
 
     fn open(&mut self, state: &State) {
-        let offered = attributes::offered(state);
-        let fresh = self.derived_from.as_ref().is_some_and(|(epoch, before)| {
-            *epoch == state.queue_epoch && (self.tree || before.same(&offered))
-        });
+        // The nodes are no limit for queues in a tree.
+        let offered = if self.tree { Ledger::default() } else { attributes::offered(state) };
+        let fresh = self
+            .derived_from
+            .as_ref()
+            .is_some_and(|(epoch, before)| *epoch == state.queue_epoch && before.same(&offered));
         if !fresh {
             self.queues = if self.tree {
                 attributes::in_tree(state)
