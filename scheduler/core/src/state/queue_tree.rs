@@ -163,27 +163,21 @@ impl State {
 
     /// Why a queue that exists has no place in the tree, in words that name it.
     pub fn queue_fault(&self, queue: QueueId) -> Option<String> {
-        let row: &Queue = &self.queues[queue as usize];
-        match self.queue_tree.places.get(queue as usize)?.leads {
-            Leads::Nowhere | Leads::ToRoot => None,
+        let name = &self.queues[queue as usize].name;
+        let why = match self.queue_tree.places.get(queue as usize)?.leads {
+            Leads::Nowhere | Leads::ToRoot => return None,
+            Leads::InCircle => "its parents stand in a circle".to_owned(),
             Leads::ToMissing => {
-                let top = &self.queues[self.queue_tree.up(queue).last()? as usize];
-                let whose = if top.name == row.name {
-                    "its parent".to_owned()
+                let top = self.queue_tree.up(queue).last()?;
+                let Queue { name, parent, .. } = &self.queues[top as usize];
+                if top == queue {
+                    format!("its parent {parent} does not exist")
                 } else {
-                    format!("the parent of queue {} above it,", top.name)
-                };
-                let comma = if whose.ends_with(',') { "," } else { "" };
-                Some(format!(
-                    "queue {} has no place in the tree of queues: {whose} {}{comma} does not exist",
-                    row.name, top.parent
-                ))
+                    format!("queue {name} above it names a parent {parent} that does not exist")
+                }
             }
-            Leads::InCircle => Some(format!(
-                "queue {} has no place in the tree of queues: its parents stand in a circle",
-                row.name
-            )),
-        }
+        };
+        Some(format!("queue {name} has no place in the tree of queues: {why}"))
     }
 }
 
@@ -241,7 +235,7 @@ mod tests {
         );
         assert_eq!(
             fault(&state, "a1").unwrap(),
-            "queue a1 has no place in the tree of queues: the parent of queue a above it, gone, does not exist"
+            "queue a1 has no place in the tree of queues: queue a above it names a parent gone that does not exist"
         );
         assert_eq!(up(&state, "a1"), ["a1", "a"]);
         state.apply(queue("gone", "", 9));
