@@ -5,6 +5,7 @@
 mod plugin;
 mod pod;
 mod resource;
+mod share;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,6 +33,8 @@ pub struct Answer {
     pub result: Value,
     /// The receiver afterwards; null when it does not change.
     pub receiver: Value,
+    /// Its arguments afterwards; null when they do not change.
+    pub arguments: Value,
 }
 
 /// A function here that does what one of Volcano does.
@@ -39,7 +42,9 @@ type Counterpart = fn(&Call) -> anyhow::Result<Answer>;
 
 /// All counterparts by Volcano's name.
 pub fn counterparts() -> BTreeMap<&'static str, Counterpart> {
-    [resource::COUNTERPARTS, pod::COUNTERPARTS, plugin::COUNTERPARTS].concat().into_iter().collect()
+    let all =
+        [resource::COUNTERPARTS, pod::COUNTERPARTS, plugin::COUNTERPARTS, share::COUNTERPARTS];
+    all.concat().into_iter().collect()
 }
 
 /// Recorded calls; `None` when the recordings are not there.
@@ -96,8 +101,12 @@ pub fn difference(call: &Call, answer: &anyhow::Result<Answer>) -> Option<String
     if !are_alike(&call.result, &answer.result) {
         return Some(format!("returns {}, recorded {}", answer.result, call.result));
     }
-    let after = call.args_after.get("receiver").unwrap_or(&Value::Null);
     // What did not change is not recorded again.
+    let recorded = if call.args_after.is_null() { &call.args } else { &call.args_after };
+    if !answer.arguments.is_null() && !are_alike(recorded, &answer.arguments) {
+        return Some(format!("leaves {}, recorded {recorded}", answer.arguments));
+    }
+    let after = call.args_after.get("receiver").unwrap_or(&Value::Null);
     let recorded = if after.is_null() { &call.args["receiver"] } else { after };
     let changed = answer.receiver.is_null() || are_alike(recorded, &answer.receiver);
     (!changed).then(|| format!("leaves {}, recorded {recorded}", answer.receiver))

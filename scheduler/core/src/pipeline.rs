@@ -59,6 +59,8 @@ pub struct Pipeline {
     pub actions: Vec<Box<dyn Action>>,
     /// Action `enqueue` is configured: jobs must be admitted before they are placed.
     pub admits: bool,
+    /// Queues take back what they deserve.
+    pub reclaims: bool,
     /// Filters that run.
     pub switches: PredicateSwitches,
     /// Some plugin filters nodes at all.
@@ -67,6 +69,8 @@ pub struct Pipeline {
     pub filters_follow_evictions: bool,
     /// Plugin gang is there: conditions of PodGroups are written.
     pub gang: bool,
+    /// A placement may move any queue in the order of queues, not only its own.
+    pub joint_queue_order: bool,
     /// Node scores.
     pub scores: ScoreConfig,
     slots: Vec<Slot>,
@@ -92,6 +96,7 @@ impl Pipeline {
                 None => warnings.push(format!("action {name} is not built yet: skipped")),
             }
             pipeline.admits |= name == "enqueue";
+            pipeline.reclaims |= matches!(name.as_str(), "reclaim" | "gangreclaim");
         }
         for (tier, options) in conf.tiers.iter().enumerate() {
             for option in &options.plugins {
@@ -101,13 +106,10 @@ impl Pipeline {
                     warnings.push(format!("plugin {} is unknown: skipped", option.name));
                     continue;
                 };
-                if *name == "drf" && option.enabled(Flag::Hierarchy) {
-                    warnings.push(
-                        "plugin drf: enableHierarchy is not built yet: jobs go by their own shares"
-                            .to_owned(),
-                    );
-                }
                 let mut plugin = make();
+                if option.enabled(Flag::Hierarchy) {
+                    plugin.enable_hierarchy();
+                }
                 let mut wrong = Vec::new();
                 plugin.configure(&option.arguments, &mut wrong);
                 warnings.extend(wrong.into_iter().map(|text| format!("plugin {name}: {text}")));
@@ -117,6 +119,8 @@ impl Pipeline {
                         hooks.remove(hook);
                     }
                 }
+                pipeline.joint_queue_order |=
+                    hooks.contains(Hooks::QUEUE_ORDER | Hooks::JOINT_QUEUE_ORDER);
                 if hooks.contains(Hooks::PREDICATE) {
                     plugin.filters(&mut pipeline.switches);
                     pipeline.filters = true;
@@ -283,10 +287,16 @@ impl Pipeline {
         self.with(Hooks::ALLOCATABLE).any(|slot| slot.plugin.capped(state, queue, class, count))
     }
 
-    /// Why a queue may take no more of a class.
-    pub fn limit_reached(&self, state: &State, queue: QueueId, class: ClassId) -> Option<String> {
+    /// Why a queue may not take `count` more of a class.
+    pub fn limit_reached(
+        &self,
+        state: &State,
+        queue: QueueId,
+        class: ClassId,
+        count: u32,
+    ) -> Option<String> {
         self.with(Hooks::ALLOCATABLE)
-            .find_map(|slot| slot.plugin.limit_reached(state, queue, class))
+            .find_map(|slot| slot.plugin.limit_reached(state, queue, class, count))
     }
 
     /// The first objection to a job; never gated.
@@ -317,8 +327,11 @@ impl Pipeline {
             .all(|slot| slot.plugin.job_starving(state, job))
     }
 
-    /// As [`Pipeline::job_pipelined`], with the text of the plugin that rejects.
+    /// As [`Pipeline::job_pipelined`], with the text of the plugin that rejects. Lack of room rejects nobody whose queue
+    /// deserves the room and will take it back.
     pub fn job_enqueueable(&mut self, state: &State, job: JobId) -> Admission {
+        let entitles = |slot: &Slot| slot.plugin.entitled(state, job);
+        let entitled = self.reclaims && self.with(Hooks::JOB_ENQUEUEABLE).any(entitles);
         let mut permitted_in = None;
         for slot in self.with_mut(Hooks::JOB_ENQUEUEABLE) {
             if permitted_in.is_some_and(|tier| tier < slot.tier) {
@@ -326,6 +339,7 @@ impl Pipeline {
             }
             let admission = slot.plugin.job_enqueueable(state, job);
             match admission.vote {
+                Vote::Reject if entitled && admission.lacks_room => {}
                 Vote::Reject => return admission,
                 Vote::Permit => permitted_in = Some(slot.tier),
                 Vote::Abstain => {}

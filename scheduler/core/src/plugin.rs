@@ -4,6 +4,7 @@
 //! through [`Plugin::account`]. Plugins never see each other.
 
 pub mod binpack;
+pub mod capacity;
 pub mod cdp;
 pub mod conformance;
 pub mod drf;
@@ -14,10 +15,13 @@ pub mod pdb;
 pub mod predicates;
 pub mod priority;
 pub mod proportion;
+mod quota;
 pub mod rescheduling;
 pub mod resourcequota;
 pub mod sla;
 pub mod tdm;
+#[cfg(test)]
+mod test_world;
 
 use bitflags::bitflags;
 use smallvec::SmallVec;
@@ -96,6 +100,8 @@ bitflags! {
         const ACCOUNT = 1 << 28;
         /// Figures of its own that must be derived when a session opens.
         const OPEN = 1 << 29;
+        /// Its order of queues looks at other queues, too: after each turn all keys are computed anew.
+        const JOINT_QUEUE_ORDER = 1 << 31;
         /// Its answer about victims binds whatever tier decides (I5 stands above the tier rules, DESIGN.md 5).
         const SHIELD = 1 << 30;
     }
@@ -257,6 +263,9 @@ pub trait Plugin: Send + std::fmt::Debug {
     /// Reads the arguments; what is wrong with them goes into `warnings`, the default stays.
     fn configure(&mut self, arguments: &Arguments, warnings: &mut Vec<String>) {}
 
+    /// The switch `enableHierarchy` of the plugin is on. Told before [`Plugin::hooks`] is asked.
+    fn enable_hierarchy(&mut self) {}
+
     /// Sets the filters it contributes (called when `PREDICATE` is enabled).
     fn filters(&self, switches: &mut PredicateSwitches) {}
 
@@ -303,8 +312,14 @@ pub trait Plugin: Send + std::fmt::Debug {
         count
     }
 
-    /// Why [`Plugin::allocatable`] says no, for messages.
-    fn limit_reached(&self, state: &State, queue: QueueId, class: ClassId) -> Option<String> {
+    /// Why [`Plugin::allocatable`] does not say `count`, for messages.
+    fn limit_reached(
+        &self,
+        state: &State,
+        queue: QueueId,
+        class: ClassId,
+        count: u32,
+    ) -> Option<String> {
         None
     }
 
@@ -355,6 +370,12 @@ pub trait Plugin: Send + std::fmt::Debug {
     /// May the job be admitted?
     fn job_enqueueable(&mut self, state: &State, job: JobId) -> Admission {
         Admission::of(Vote::Abstain)
+    }
+
+    /// The job's queue deserves what the job needs: where queues take back what they deserve, lack of room in the cluster
+    /// is no reason to refuse it.
+    fn entitled(&self, state: &State, job: JobId) -> bool {
+        false
     }
 
     /// The job was admitted.

@@ -147,7 +147,7 @@ impl Core {
         self.state.changed = false;
         self.sessions += 1;
         self.state.now_ms = now_ms;
-        self.state.see_absence();
+        self.state.see_idle_claims();
         for job in std::mem::take(&mut self.state.dirty_jobs) {
             self.state.refresh_job(job);
         }
@@ -236,6 +236,7 @@ impl Core {
         if self.state.classes.set_zones(zones, &mut self.state.nodes) {
             self.state.released();
         }
+        self.state.refresh_queue_tree();
         self.pipeline.open(&self.state);
     }
 

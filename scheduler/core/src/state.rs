@@ -8,6 +8,7 @@ pub mod disruption;
 pub mod job_budget;
 pub mod jobs;
 pub mod nodes;
+pub mod queue_tree;
 pub mod queues;
 pub mod quotas;
 pub mod reach;
@@ -32,6 +33,7 @@ use classes::Classes;
 use disruption::Budgets;
 use jobs::{Job, JobId};
 use nodes::{NO_NODE, NodeId, Nodes};
+use queue_tree::QueueTree;
 use queues::{Queue, QueueId};
 use quotas::Quotas;
 use reach::Reach;
@@ -55,6 +57,8 @@ pub struct State {
     pub jobs: Vec<Job>,
     /// Queues.
     pub queues: Vec<Queue>,
+    /// Who stands above whom, as of the session's start.
+    pub queue_tree: QueueTree,
     /// Volumes and claims.
     pub volumes: Volumes,
     /// PodDisruptionBudgets.
@@ -77,6 +81,8 @@ pub struct State {
     pub release_epoch: u64,
     /// Moves when a queue, its jobs' requests or the cluster total changed.
     pub quota_epoch: u64,
+    /// Moves when a queue came, went, or its object changed.
+    pub queue_epoch: u64,
     /// Time of the latest session, in milliseconds since 1970.
     pub now_ms: i64,
     /// Time zone of windows that are given as times of day; `None` is UTC.
@@ -119,6 +125,8 @@ pub struct Nomination {
 
 /// How long an admitted gang without pods keeps its claim.
 const ABSENCE_MS: i64 = 60_000;
+/// How long an admitted gang of which nothing finds room keeps its claim.
+const FUTILITY_MS: i64 = 600_000;
 
 /// An [`ObjectKey`] in two borrowed parts; hashes as the whole one does.
 #[derive(Hash)]
@@ -438,20 +446,20 @@ impl State {
         }
     }
 
-    /// Notes which admitted gangs have no pods. Admission is a promise to those who create pods soon: after
-    /// [`ABSENCE_MS`] it no longer keeps room from others, until the pods come.
-    pub fn see_absence(&mut self) {
+    /// Notes which admitted gangs have started nothing. Admission is a promise to those who create pods soon and fit: a
+    /// gang without pods keeps room from others for [`ABSENCE_MS`], one whose pods find no room for [`FUTILITY_MS`].
+    pub fn see_idle_claims(&mut self) {
         let now_ms = self.now_ms;
         let mut changed: SmallVec<[JobId; 8]> = SmallVec::new();
         for &job in &self.active_jobs {
             let row = &mut self.jobs[job as usize];
-            let absent = row.live && row.is_absent();
-            if !absent && row.absent_since_ms.is_none() {
+            let idle = row.live && row.claims_in_vain();
+            if !idle && row.idle_since_ms.is_none() {
                 continue;
             }
-            let since = absent.then(|| *row.absent_since_ms.get_or_insert(now_ms));
-            row.absent_since_ms = since;
-            let lapsed = since.is_some_and(|since| now_ms - since >= ABSENCE_MS);
+            row.idle_since_ms = idle.then(|| row.idle_since_ms.unwrap_or(now_ms));
+            let patience_ms = if row.tasks.is_empty() { ABSENCE_MS } else { FUTILITY_MS };
+            let lapsed = row.idle_since_ms.is_some_and(|since| now_ms - since >= patience_ms);
             if std::mem::replace(&mut row.lapsed, lapsed) != lapsed {
                 changed.push(job);
             }
@@ -502,7 +510,7 @@ pub fn subtract(from: &mut Vector, what: &Vector) {
 }
 
 /// Volcano `GetInqueueResource` minus gated pods: what an admitted job still needs to reach `minResources`.
-/// A job without any pod that could come to life claims nothing, nor does one whose pods have not come for a minute.
+/// A job without any pod that could come to life claims nothing, nor does one whose claim has lapsed.
 pub fn claim_of(job: &Job) -> Vector {
     use crate::event::PodGroupPhase::{Inqueue, Running};
     let Some(group) = &job.group else { return Vector::default() };

@@ -146,7 +146,7 @@ fn returned(vector: &Resource) -> anyhow::Result<Answer> {
 
 /// The receiver is changed and returned.
 fn changed(vector: &Resource) -> anyhow::Result<Answer> {
-    Ok(Answer { result: written(vector), receiver: written(vector) })
+    Ok(Answer { result: written(vector), receiver: written(vector), ..Answer::default() })
 }
 
 fn new(call: &Call) -> anyhow::Result<Answer> {

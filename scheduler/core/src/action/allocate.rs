@@ -199,9 +199,10 @@ impl Session<'_> {
             self.refusals.insert(job, Refusal::Room { task, placed: 0 });
             return;
         }
-        let message = self.pipeline.limit_reached(self.state, queue, class).unwrap_or_else(|| {
-            format!("queue {} is above its share", self.state.queues[queue as usize].name)
-        });
+        let message =
+            self.pipeline.limit_reached(self.state, queue, class, 1).unwrap_or_else(|| {
+                format!("queue {} is above its share", self.state.queues[queue as usize].name)
+            });
         self.refusals.insert(job, Refusal::Queue { task, message });
     }
 

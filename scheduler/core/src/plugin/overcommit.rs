@@ -4,7 +4,9 @@
 //! | --- | --- |
 //! | `overcommit-factor` | 1.2; below 1.0 becomes 1.2 |
 //!
-//! What an admitted gang still claims is reduced by what its pods already have, so nothing is counted twice (P59).
+//! What an admitted gang still claims is reduced by what its pods already have, so nothing is counted twice (P59). A gang
+//! whose queue deserves what it asks for is not kept out where queues can take back what others borrowed: see
+//! [`Pipeline::job_enqueueable`](crate::pipeline::Pipeline::job_enqueueable).
 
 use tephra_api::conf::Arguments;
 

@@ -4,13 +4,13 @@
 //! Differences from Volcano: queues without jobs have a share too; a weight of 0 counts as 1.
 
 use crate::event::QueueState;
-use crate::planted::{Bug, planted};
+use crate::plugin::quota::{self, at_least, real_capability, share_of};
 use crate::plugin::{Admission, Delta, Hooks, OrderKey, Plugin, Vote};
 use crate::state::State;
 use crate::state::classes::ClassId;
 use crate::state::jobs::JobId;
 use crate::state::queues::QueueId;
-use crate::state::resource::{CPU, Dim, EPSILON, Ledger, MEMORY, PODS, Vector, le, share};
+use crate::state::resource::{CPU, Dim, EPSILON, Ledger, MEMORY, PODS, Vector, le};
 
 use super::Evictor;
 use crate::state::tasks::{NO_JOB, TaskId};
@@ -32,53 +32,6 @@ struct Attributes {
 pub struct Proportion {
     queues: Vec<Attributes>,
     epoch: u64,
-}
-
-/// Cpu and memory always take part, scalars where present.
-fn at_least(dims: &mut Vec<Dim>, vector: &Vector) {
-    for dim in vector.dims() {
-        if !dims.contains(&dim) {
-            dims.push(dim);
-        }
-    }
-}
-
-/// Volcano's `real capability`: what no other queue is guaranteed, plus the own guarantee, capped by
-/// `spec.capability`; a dimension that the capability does not name is not capped.
-fn real_capability(
-    total: &Vector,
-    guaranteed: &Vector,
-    own: &Vector,
-    cap: Option<&Vector>,
-) -> Vector {
-    let mut real = Vector::default();
-    let mut dims: Vec<Dim> = vec![CPU, MEMORY];
-    at_least(&mut dims, total);
-    at_least(&mut dims, own);
-    for dim in dims {
-        let mut amount = (total.get(dim) - guaranteed.get(dim)).max(0.0) + own.get(dim);
-        if let Some(cap) = cap.filter(|cap| cap.has(dim)) {
-            let limit = cap.get(dim);
-            // A capability of 0 cpu or memory means "not limited" (proportion step 2).
-            if !(dim <= MEMORY && limit <= 0.0) {
-                amount = amount.min(limit);
-            }
-        }
-        real.set(dim, amount);
-    }
-    real
-}
-
-/// Largest part of its deserved amounts that a queue has (names of deserved from the tolerance on, P21).
-fn share_of(allocated: &Ledger, deserved: &Vector) -> f64 {
-    let mut largest = 0.0;
-    for dim in deserved.dims().filter(|&dim| deserved.get(dim) >= EPSILON) {
-        let part = share(allocated.get(dim) as f64, deserved.get(dim));
-        if part > largest {
-            largest = part;
-        }
-    }
-    largest
 }
 
 impl Proportion {
@@ -240,53 +193,30 @@ impl Plugin for Proportion {
             return 0;
         }
         let Some(attributes) = self.queues.get(queue as usize) else { return 0 };
-        let slack = if planted(Bug::LooseComparison) { 1.0 } else { 0.0 };
-        let mut allowed = count;
-        for &(dim, amount) in &state.classes.list[class as usize].request {
-            if amount <= 0 || (dim == PODS && !attributes.limits_pods(row.capability.as_ref())) {
-                continue;
-            }
-            let room = attributes.ceiling(dim) + slack - row.allocated.get(dim) as f64;
-            let copies = (room / amount as f64).floor();
-            allowed = if copies < f64::from(allowed) { copies.max(0.0) as u32 } else { allowed };
-        }
-        allowed
+        let ceiling = |dim| attributes.ceiling(dim, row.capability.as_ref());
+        quota::copies(state, &row.allocated, ceiling, class, count)
     }
 
-    fn limit_reached(&self, state: &State, queue: QueueId, class: ClassId) -> Option<String> {
+    fn limit_reached(
+        &self,
+        state: &State,
+        queue: QueueId,
+        class: ClassId,
+        count: u32,
+    ) -> Option<String> {
         let row = &state.queues[queue as usize];
         if row.state != QueueState::Open {
             return Some(format!("queue {} is not open", row.name));
         }
         let attributes = self.queues.get(queue as usize)?;
-        state.classes.list[class as usize].request.iter().find_map(|&(dim, amount)| {
-            if amount <= 0 || (dim == PODS && !attributes.limits_pods(row.capability.as_ref())) {
-                return None;
-            }
-            let (deserved, used) = (attributes.ceiling(dim), row.allocated.get(dim) as f64);
-            (used + amount as f64 > deserved).then(|| {
-                format!(
-                    "queue {} is at its limit of {}: {} of {} in use, {} more asked for",
-                    row.name,
-                    state.dims.name(dim),
-                    shown(state, dim, used),
-                    shown(state, dim, deserved),
-                    shown(state, dim, amount as f64)
-                )
-            })
-        })
+        let ceiling = |dim| attributes.ceiling(dim, row.capability.as_ref());
+        quota::reached(state, &row.name, &row.allocated, ceiling, class, count)
     }
 
     fn capped(&self, state: &State, queue: QueueId, class: ClassId, count: u32) -> bool {
         let row = &state.queues[queue as usize];
-        if row.state != QueueState::Open {
-            return true;
-        }
-        let Some(capability) = &row.capability else { return false };
-        state.classes.list[class as usize].request.iter().any(|&(dim, amount)| {
-            let wanted = row.allocated.get(dim) as f64 + amount as f64 * f64::from(count);
-            amount > 0 && capability.has(dim) && wanted > capability.get(dim)
-        })
+        row.state != QueueState::Open
+            || quota::capped(state, &row.allocated, row.capability.as_ref(), class, count)
     }
 
     fn preemptive(&self, state: &State, queue: QueueId, class: ClassId) -> bool {
@@ -324,17 +254,11 @@ impl Plugin for Proportion {
             return Admission::of(Vote::Permit);
         };
         let real = &self.queues[row.queue as usize].real_capability;
-        let short: Vec<String> = min
-            .dims()
-            .filter(|&dim| dim != PODS && min.get(dim) > 0.0)
-            .filter(|&dim| {
-                let wanted =
-                    min.get(dim) + queue.allocated.get(dim) as f64 + queue.inqueue.get(dim)
-                        - queue.elastic.get(dim);
-                wanted > real.get(dim)
-            })
-            .map(|dim| format!("insufficient {}", state.dims.name(dim)))
-            .collect();
+        let wanted = |dim| {
+            min.get(dim) + queue.allocated.get(dim) as f64 + queue.inqueue.get(dim)
+                - queue.elastic.get(dim)
+        };
+        let short = quota::insufficient(state, min, wanted, |dim| Some(real.get(dim)));
         if short.is_empty() {
             return Admission::of(Vote::Permit);
         }
@@ -343,19 +267,13 @@ impl Plugin for Proportion {
 }
 
 impl Attributes {
-    /// What the queue may reach: its deserved amount, for `pods` its capability.
-    fn ceiling(&self, dim: Dim) -> f64 {
-        if dim == PODS { self.real_capability.get(dim) } else { self.deserved.get(dim) }
+    /// What the queue may reach: its deserved amount. For `pods` it is a limit only where the queue's capability names
+    /// it: otherwise it follows the nodes.
+    fn ceiling(&self, dim: Dim, capability: Option<&Vector>) -> Option<f64> {
+        if dim == PODS {
+            quota::declared(capability, dim).map(|_| self.real_capability.get(dim))
+        } else {
+            Some(self.deserved.get(dim))
+        }
     }
-
-    /// `pods` is a limit only where the queue's capability names it: otherwise it follows the nodes.
-    fn limits_pods(&self, capability: Option<&Vector>) -> bool {
-        capability.is_some_and(|capability| capability.has(PODS))
-    }
-}
-
-/// An amount as a quantity.
-fn shown(state: &State, dim: Dim, amount: f64) -> String {
-    let stored = state.dims.to_stored(dim, amount as i128);
-    tephra_api::resource::from_stored(state.dims.name(dim), stored).to_string()
 }

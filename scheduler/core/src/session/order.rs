@@ -1,6 +1,7 @@
 //! Who goes first: heaps of queues and jobs whose keys are computed when they are pushed, and the order of
-//! tasks inside a job. A queue's or job's key changes only by its own placements, and it is out of the heap while
-//! it is being served, so keys in the heaps are always current.
+//! tasks inside a job. A job's key changes only by its own placements, and it is out of the heap while it is being
+//! served, so its key is always current. A queue's key may change with the share of a queue above both; where it only
+//! grows, the first one is looked at again after each turn, and else all are.
 
 use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
@@ -38,13 +39,23 @@ impl Heaps {
         let queue = session.state.jobs[job as usize].queue;
         self.jobs.entry(queue).or_default().push(job, session.job_rank(job));
         if self.queues.get(&queue).is_none() {
-            self.push_queue(session, queue);
+            self.queues.push(queue, session.queue_rank(queue));
         }
     }
 
-    /// Puts a queue (back) into the heap.
+    /// Puts a queue (back) into the heap, and the others where they belong after its turn.
     pub fn push_queue(&mut self, session: &Session<'_>, queue: QueueId) {
         self.queues.push(queue, session.queue_rank(queue));
+        if session.pipeline.joint_queue_order {
+            self.queues.iter_mut().for_each(|(queue, rank)| *rank = session.queue_rank(*queue));
+        }
+        while let Some((&first, rank)) = self.queues.peek() {
+            let current = session.queue_rank(first);
+            if *rank == current {
+                break;
+            }
+            self.queues.change_priority(&first, current);
+        }
     }
 
     /// Takes the first queue.

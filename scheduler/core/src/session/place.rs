@@ -154,7 +154,7 @@ impl Session<'_> {
                 if full && !self.pipeline.capped(self.state, queue, run.class, 1) {
                     refusal.get_or_insert(Refusal::Room { task, placed: 0 });
                 } else {
-                    refusal.get_or_insert_with(|| self.queue_refusal(job, task));
+                    refusal.get_or_insert_with(|| self.queue_refusal(job, task, 1));
                 }
                 continue;
             }
@@ -211,7 +211,7 @@ impl Session<'_> {
             let length = (run.end - run.start) as u32;
             let allowed = self.allowance(job, run.class, length);
             if allowed < length && blocked.is_none() {
-                blocked = Some(sheet.tasks[run.start + allowed as usize]);
+                blocked = Some((sheet.tasks[run.start + allowed as usize], allowed + 1));
             }
             by_queue += u64::from(allowed);
             let fit = u64::from(length).min(self.copies(run.class, need));
@@ -224,7 +224,8 @@ impl Session<'_> {
         let count = need.min(u64::from(u32::MAX)) as u32;
         let lacks_nodes = by_room < need && !self.pipeline.capped(self.state, queue, first, count);
         if by_queue < need && !lacks_nodes {
-            return Some(self.queue_refusal(job, blocked.unwrap_or(sheet.tasks[sheet.next])));
+            let (task, count) = blocked.unwrap_or((sheet.tasks[sheet.next], 1));
+            return Some(self.queue_refusal(job, task, count));
         }
         // Room that is being freed can be promised: then only a walk tells.
         if by_room < need && (self.state.releasing == 0 || by_queue < need) {
@@ -254,12 +255,14 @@ impl Session<'_> {
         total
     }
 
-    fn queue_refusal(&self, job: JobId, task: TaskId) -> Refusal {
+    /// The queue may not take `count` pods like this one.
+    fn queue_refusal(&self, job: JobId, task: TaskId, count: u32) -> Refusal {
         let queue = self.state.jobs[job as usize].queue;
         let class = self.state.tasks[task].class;
-        let message = self.pipeline.limit_reached(self.state, queue, class).unwrap_or_else(|| {
-            format!("queue {} may take no more", self.state.queues[queue as usize].name)
-        });
+        let message =
+            self.pipeline.limit_reached(self.state, queue, class, count).unwrap_or_else(|| {
+                format!("queue {} may take no more", self.state.queues[queue as usize].name)
+            });
         Refusal::Queue { task, message }
     }
 }

@@ -1,16 +1,11 @@
 //! What the queues have in use, told where it differs from what their status says (3.3). Where a queue `root` exists,
 //! every queue also counts what the queues below it have.
 
-use smallvec::SmallVec;
-
 use super::Session;
 use crate::decision::Decision;
 use crate::state::State;
-use crate::state::queues::QueueId;
+use crate::state::queue_tree::ROOT;
 use crate::state::resource::{CPU, Ledger, MEMORY};
-
-/// The queue that all others stand under.
-const ROOT: &str = "root";
 
 impl Session<'_> {
     pub(super) fn tell_queues(&mut self) {
@@ -40,34 +35,19 @@ impl Session<'_> {
     }
 }
 
-/// Per queue what it and all queues below it have in use.
+/// Per queue what it and all queues below it have in use; a missing parent ends the chain, and nobody is above queues
+/// that stand in a circle (B35).
 fn sums(state: &State) -> Vec<Ledger> {
     let mut sums: Vec<Ledger> = state.queues.iter().map(|queue| queue.allocated.clone()).collect();
-    let root = state.queue(ROOT).filter(|&root| state.queues[root as usize].exists);
-    let Some(root) = root else { return sums };
-    for (at, queue) in state.queues.iter().enumerate().filter(|(_, queue)| queue.exists) {
-        let mut chain: SmallVec<[QueueId; 8]> = SmallVec::from_elem(at as QueueId, 1);
-        while let Some(above) = parent(state, chain[chain.len() - 1], root) {
-            if chain.contains(&above) {
-                // Queues that stand under each other: nobody is above them.
-                break;
-            }
-            for (dim, amount) in queue.allocated.iter() {
-                sums[above as usize].add(dim, amount);
-            }
-            chain.push(above);
+    if !state.queue(ROOT).is_some_and(|root| state.queues[root as usize].exists) {
+        return sums;
+    }
+    for queue in state.queue_tree.downwards().rev() {
+        if let Some(parent) = state.queue_tree.parent(queue) {
+            let sum = std::mem::take(&mut sums[queue as usize]);
+            sums[parent as usize].add_all(&sum);
+            sums[queue as usize] = sum;
         }
     }
     sums
-}
-
-/// The queue above another; the root stands above those that name nobody, and a parent that does not exist ends the
-/// chain (B35).
-fn parent(state: &State, queue: QueueId, root: QueueId) -> Option<QueueId> {
-    let row = &state.queues[queue as usize];
-    match &*row.parent {
-        _ if queue == root => None,
-        "" => Some(root),
-        name => state.queue(name).filter(|&parent| state.queues[parent as usize].exists),
-    }
 }

@@ -125,9 +125,9 @@ pub struct Job {
     pub active: bool,
     /// State of the world when the job was last refused for lack of room; unchanged means refused again.
     pub parked: Option<Parked>,
-    /// Since when sessions have seen it admitted without any pod.
-    pub absent_since_ms: Option<i64>,
-    /// Its pods did not come in time: it claims nothing of its queue until they do.
+    /// Since when sessions have seen it admitted without a pod that has a node.
+    pub idle_since_ms: Option<i64>,
+    /// Its pods did not come or found no room in time: it claims nothing of its queue until they do.
     pub lapsed: bool,
     /// Since when a session has seen it below its minimum with members left.
     pub broken_since_ms: Option<i64>,
@@ -238,8 +238,14 @@ impl Job {
 
     /// Admitted with a claim, but nobody has created a pod of it.
     pub fn is_absent(&self) -> bool {
+        self.tasks.is_empty() && self.claims_in_vain()
+    }
+
+    /// Admitted with a claim, but none of its pods has a node.
+    pub fn claims_in_vain(&self) -> bool {
         let claims = self.group.as_ref().is_some_and(|group| group.min_resources.is_some());
-        claims && self.phase == PodGroupPhase::Inqueue && self.tasks.is_empty()
+        let waits = self.counts.of(Status::Pending) > 0 && self.counts.allocated() == 0;
+        claims && self.phase == PodGroupPhase::Inqueue && (waits || self.tasks.is_empty())
     }
 
     /// A gang that started and lost members: below its minimum with members already bound.

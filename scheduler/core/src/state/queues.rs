@@ -26,6 +26,10 @@ pub struct Queue {
     pub priority: i32,
     /// `spec.parent`, empty for none.
     pub parent: Arc<str>,
+    /// Annotation `volcano.sh/hierarchy`: the path in the tree of plugin `drf`, empty for none.
+    pub hierarchy: Arc<str>,
+    /// Annotation `volcano.sh/hierarchy-weights`: the weights along that path.
+    pub hierarchy_weights: Arc<str>,
     /// `spec.capability`.
     pub capability: Option<Vector>,
     /// `spec.guarantee.resource`.

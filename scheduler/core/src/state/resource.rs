@@ -147,6 +147,11 @@ impl Ledger {
         }
     }
 
+    /// Adds another sum.
+    pub fn add_all(&mut self, other: &Self) {
+        other.iter().for_each(|(dim, amount)| self.add(dim, amount));
+    }
+
     /// Amounts by dimension.
     pub fn iter(&self) -> impl Iterator<Item = (Dim, i128)> + '_ {
         self.0.iter().enumerate().map(|(dim, &amount)| (dim as Dim, amount))

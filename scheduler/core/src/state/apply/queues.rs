@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::event::QueueObject;
+use tephra_api::keys;
+
+use crate::event::{Amounts, QueueObject};
 use crate::state::State;
 use crate::state::jobs::JobId;
 use crate::state::queues::{Queue, QueueId};
 
 impl State {
     /// Row of a queue, made (as one that does not exist) when missing.
-    pub(super) fn queue_row(&mut self, name: &str) -> QueueId {
+    pub(in crate::state) fn queue_row(&mut self, name: &str) -> QueueId {
         if let Some(queue) = self.queue(name) {
             return queue;
         }
@@ -17,14 +19,29 @@ impl State {
         let queue = self.queues.len() as QueueId;
         self.queues.push(Queue { name: name.clone(), weight: 1, ..Queue::default() });
         self.queue_by_name.insert(name, queue);
+        self.queue_epoch += 1;
         queue
     }
 
     pub(super) fn set_queue(&mut self, object: QueueObject) {
         let id = self.queue_row(&object.name);
-        let capability = object.capability.map(|amounts| self.dims.vector(&amounts));
-        let deserved = object.deserved.map(|amounts| self.dims.vector(&amounts));
-        let guarantee = object.guarantee.map(|amounts| self.dims.vector(&amounts));
+        let mut quota = |amounts: Option<Amounts>| {
+            let mut amounts = amounts?;
+            // Quotas of device classes are no amounts of ordinary resources (P30).
+            amounts.retain(|(name, _)| !name.contains("deviceclass/"));
+            Some(self.dims.vector(&amounts))
+        };
+        let capability = quota(object.capability);
+        let deserved = quota(object.deserved);
+        let guarantee = quota(object.guarantee);
+        let annotation = |key: &str| -> Arc<str> {
+            object
+                .annotations
+                .iter()
+                .find(|(known, _)| known == key)
+                .map_or("", |(_, text)| text)
+                .into()
+        };
         let mut told = crate::state::state_ledger(&mut self.dims, &object.allocated);
         self.nodes.ensure_dimensions(self.dims.len());
         let row = &mut self.queues[id as usize];
@@ -36,12 +53,15 @@ impl State {
         row.weight = object.weight.max(1);
         row.priority = object.priority;
         row.parent = object.parent.as_str().into();
+        row.hierarchy = annotation(keys::HIERARCHY);
+        row.hierarchy_weights = annotation(keys::HIERARCHY_WEIGHTS);
         row.capability = capability;
         row.deserved = deserved;
         row.guarantee = guarantee.unwrap_or_default();
         row.reclaimable = object.reclaimable;
         row.fifo = object.fifo;
         row.state = object.state;
+        self.queue_epoch += 1;
         self.touch_queue(id);
         if awakes {
             self.touch_jobs_of(id);
@@ -64,6 +84,7 @@ impl State {
             ..Queue::default()
         };
         *row = kept;
+        self.queue_epoch += 1;
         self.touch_queue(id);
         self.touch_jobs_of(id);
     }

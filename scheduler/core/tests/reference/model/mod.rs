@@ -112,7 +112,7 @@ impl Model {
     /// Runs one session.
     pub fn session(&mut self, now_ms: i64) -> Decided {
         self.world.see_refusals(now_ms);
-        self.world.see_absence(now_ms);
+        self.world.see_idle_claims(now_ms);
         let mut session = session::Session::open(&self.world, &self.plugins, &self.actions, now_ms);
         session.reserve_nominated();
         for action in &self.actions {

@@ -299,7 +299,10 @@ fn jobs(world: &World, now_ms: i64) -> Vec<Job> {
             min_resources: group.min_resources.as_ref().map(vector),
             allocated: Resource::default(),
             gated: Resource::default(),
-            lapsed: world.absent.get(&group.key).is_some_and(|since| now_ms - since >= 60_000),
+            lapsed: world.idle.get(&group.key).is_some_and(|since| {
+                let patience = if members.contains_key(&group.key) { 600_000 } else { 60_000 };
+                now_ms - since >= patience
+            }),
             broken: world.broken.get(&group.key).cloned().unwrap_or_default(),
             bind_failures: refusals.count,
             backs_off: refusals.count > 1 && now_ms < refusals.retry_at_ms,

@@ -84,7 +84,7 @@ pub struct World {
     /// Refused binds by gang.
     pub refusals: BTreeMap<ObjectKey, Refusals>,
     /// Since when gangs have been admitted without pods.
-    pub absent: BTreeMap<ObjectKey, i64>,
+    pub idle: BTreeMap<ObjectKey, i64>,
     /// Gangs that lost members.
     pub broken: BTreeMap<ObjectKey, Broken>,
 }
@@ -115,7 +115,7 @@ impl World {
             }
             Event::PodGroupDeleted(key) => {
                 self.groups.remove(&key);
-                self.absent.remove(&key);
+                self.idle.remove(&key);
             }
             Event::Queue(queue) => {
                 self.queues.insert(queue.name.clone(), queue);
@@ -203,15 +203,18 @@ impl World {
         }
     }
 
-    /// Notes which gangs with a claim are admitted and have no pods.
-    pub fn see_absence(&mut self, now_ms: i64) {
+    /// Notes which gangs with a claim are admitted and have no pod with a node.
+    pub fn see_idle_claims(&mut self, now_ms: i64) {
         for (key, group) in &self.groups {
             let admitted = group.status.phase == PodGroupPhase::Inqueue;
-            let has_pods = self.pods.values().any(|pod| pod.group().as_ref() == Some(key));
-            if admitted && group.min_resources.is_some() && !has_pods {
-                self.absent.entry(key.clone()).or_insert(now_ms);
+            let pods: Vec<&Pod> =
+                self.pods.values().filter(|pod| pod.group().as_ref() == Some(key)).collect();
+            let waits = pods.iter().any(|pod| pod.status == Status::Pending)
+                && !pods.iter().any(|pod| super::session::is_allocated(pod.status));
+            if admitted && group.min_resources.is_some() && (pods.is_empty() || waits) {
+                self.idle.entry(key.clone()).or_insert(now_ms);
             } else {
-                self.absent.remove(key);
+                self.idle.remove(key);
             }
         }
     }
