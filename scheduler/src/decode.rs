@@ -21,7 +21,7 @@ mod tests;
 
 use tephra_core::event::{NodeObject, PodObject};
 
-pub(crate) use affinity::{NodeSelectorView, clamp};
+pub(crate) use affinity::{NodeSelectorView, clamp, label_selector_of};
 pub use error::DecodeError;
 pub use intern::Interner;
 use view::MetaView;

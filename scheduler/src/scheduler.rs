@@ -25,7 +25,7 @@ use crate::options::SchedulerOptions;
 use crate::run::{LedgersDiffer, Pace, SessionLoop};
 use crate::watch::Feed;
 use crate::watch::kind::{
-    NAMESPACES, Nodes, POD_GROUPS, PRIORITY_CLASSES, Pods, QUEUES, VOLUME_CLAIMS, VOLUMES,
+    HYPER_NODES, NAMESPACES, Nodes, POD_GROUPS, PRIORITY_CLASSES, Pods, QUEUES, VOLUME_CLAIMS, VOLUMES,
 };
 use crate::write::Writer;
 use crate::{backoff, bind, conf, events, evict, status, watch as watching};
@@ -155,7 +155,7 @@ impl Scheduler {
         let mut readers = JoinSet::new();
         readers.spawn(watching::run(Nodes::new(options.node_selector.clone()), shared.clone()));
         readers.spawn(watching::run(Pods::new(names), shared.clone()));
-        for kind in [POD_GROUPS, QUEUES, NAMESPACES, VOLUME_CLAIMS, VOLUMES] {
+        for kind in [POD_GROUPS, QUEUES, HYPER_NODES, NAMESPACES, VOLUME_CLAIMS, VOLUMES] {
             readers.spawn(watching::run(kind, shared.clone()));
         }
         if options.priority_class {
@@ -206,6 +206,7 @@ impl Scheduler {
             "Pod",
             "PodGroup",
             "Queue",
+            "HyperNode",
             "Namespace",
             "PersistentVolumeClaim",
             "PersistentVolume",

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-const HEADER: &str = "# Generated from api/src/scheduling by `cargo run -p xtask -- codegen`: change the types, not this file.\n";
+const HEADER: &str = "# Generated from api/src by `cargo run -p xtask -- codegen`: change the types, not this file.\n";
 
 /// Every generated file: path below the root, content.
 fn files() -> anyhow::Result<Vec<(PathBuf, String)>> {

@@ -5,6 +5,7 @@
 pub mod broken;
 mod choose;
 pub mod close;
+mod domain;
 mod nominate;
 pub mod order;
 mod pack;
@@ -13,6 +14,7 @@ pub mod place;
 mod queue_status;
 pub mod reasons;
 pub mod statement;
+mod sub_jobs;
 pub mod worksheet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -94,6 +96,8 @@ pub struct Session<'s> {
     pub trial_reasons: FxHashMap<TaskId, String>,
     /// Waiting pods of jobs that are being placed.
     pub worksheets: FxHashMap<JobId, worksheet::Worksheet>,
+    /// Only these nodes are looked at: those of the hypernode that a gang is being placed in.
+    scope: Option<domain::Scope>,
     /// Pods committed.
     pub bound: u32,
     /// Pods evicted.
@@ -110,10 +114,43 @@ pub struct Session<'s> {
     pub denominated: FxHashSet<TaskId>,
 }
 
-impl Session<'_> {
+impl<'s> Session<'s> {
+    /// A session at whose start nothing has happened.
+    pub fn new(
+        state: &'s mut State,
+        pipeline: &'s mut Pipeline,
+        backend: Backend,
+        id: String,
+        event_per_pod: bool,
+    ) -> Self {
+        Self {
+            state,
+            pipeline,
+            backend,
+            id,
+            journal: Journal::default(),
+            kept: Vec::new(),
+            decisions: Vec::new(),
+            notices: Vec::new(),
+            refusals: FxHashMap::default(),
+            hopeless: FxHashMap::default(),
+            trial_reasons: FxHashMap::default(),
+            worksheets: FxHashMap::default(),
+            scope: None,
+            bound: 0,
+            evicted: 0,
+            refused: 0,
+            event_per_pod,
+            touched: Vec::new(),
+            reserved: Vec::new(),
+            denominated: FxHashSet::default(),
+        }
+    }
+
     /// Runs the actions of the configuration in order.
     pub fn run(&mut self) {
         self.tell_bind_errors();
+        self.tell_hyper_node_problems();
         self.reserve_nominated();
         let mut actions = std::mem::take(&mut self.pipeline.actions);
         for action in &mut actions {

@@ -4,11 +4,13 @@
 
 pub mod apply;
 pub mod classes;
+pub mod hyper_nodes;
 pub mod jobs;
 pub mod nodes;
 pub mod queues;
 pub mod resource;
 pub mod status;
+pub mod sub_jobs;
 pub mod tasks;
 pub mod volumes;
 pub mod waiting;
@@ -23,11 +25,13 @@ use crate::event::ObjectKey;
 use crate::planted::{Bug, planted};
 use crate::stateful::StatefulState;
 use classes::Classes;
+use hyper_nodes::HyperNodes;
 use jobs::{Job, JobId};
 use nodes::{NO_NODE, NodeId, Nodes};
 use queues::{Queue, QueueId};
 use resource::{Dimensions, Ledger, Vector};
 use status::Status;
+use sub_jobs::NO_SUB_JOB;
 use tasks::{NO_JOB, NO_TASK, TaskId, Tasks};
 use volumes::Volumes;
 
@@ -46,6 +50,8 @@ pub struct State {
     pub jobs: Vec<Job>,
     /// Queues.
     pub queues: Vec<Queue>,
+    /// Nodes that are close to each other.
+    pub hyper_nodes: HyperNodes,
     /// Volumes and claims.
     pub volumes: Volumes,
     /// Host ports, pod affinity, spread.
@@ -206,6 +212,10 @@ impl State {
         role.counts.enter(Status::Binding);
         job.counts.leave(row.status);
         job.counts.enter(Status::Binding);
+        if let Some(sub_jobs) = &mut job.sub_jobs {
+            sub_jobs.count(row.sub_job, row.status, false, -1);
+            sub_jobs.count(row.sub_job, Status::Binding, false, 1);
+        }
         row.status = Status::Binding;
     }
 
@@ -243,6 +253,11 @@ impl State {
             job.counts.leave(row.status);
             job.best_effort -= u32::from(best_effort);
             job.stuck -= u32::from(stuck);
+        }
+        if row.sub_job != NO_SUB_JOB
+            && let Some(sub_jobs) = &mut job.sub_jobs
+        {
+            sub_jobs.count(row.sub_job, row.status, best_effort, sign);
         }
         let queue = &mut self.queues[job.queue as usize];
         let counts_for_queue = job.group.is_some();

@@ -255,6 +255,13 @@ fn add_label_keys(
     }
 }
 
+/// Reads a label selector from a JSON value.
+pub(crate) fn label_selector_of(value: &serde_json::Value) -> serde_json::Result<LabelSelector> {
+    let text = value.to_string();
+    let view: SelectorView<'_> = serde_json::from_str(&text)?;
+    Ok(label_selector(&view))
+}
+
 fn label_selector(view: &SelectorView<'_>) -> LabelSelector {
     let equal = view.match_labels.to_labels().into_iter().map(|(key, value)| Requirement {
         key,

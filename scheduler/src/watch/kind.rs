@@ -29,6 +29,10 @@ pub(crate) trait Kind: Send + Sync + 'static {
     fn read(&mut self, bytes: &[u8]) -> Result<Object, DecodeError>;
     /// The event that says an object is gone.
     fn gone(&self, id: &Id) -> Event;
+    /// A server that does not know the kind has none of them; else that is an error.
+    fn may_be_unknown(&self) -> bool {
+        false
+    }
     /// Identity of an object that could not be read.
     fn unread(&self, error: &DecodeError) -> Id {
         Id::new(&error.object)
@@ -129,6 +133,7 @@ pub(crate) struct Small {
     path: &'static str,
     read: fn(&Value) -> Result<Event, DecodeError>,
     gone: fn(ObjectKey) -> Event,
+    may_be_unknown: bool,
 }
 
 /// PodGroups.
@@ -137,6 +142,7 @@ pub(crate) const POD_GROUPS: Small = Small {
     path: "/apis/scheduling.volcano.sh/v1beta1/podgroups",
     read: |value| convert::pod_group(value).map(Event::PodGroup),
     gone: Event::PodGroupDeleted,
+    may_be_unknown: false,
 };
 
 /// Queues.
@@ -145,6 +151,16 @@ pub(crate) const QUEUES: Small = Small {
     path: "/apis/scheduling.volcano.sh/v1beta1/queues",
     read: |value| convert::queue(value).map(Event::Queue),
     gone: |key| Event::QueueDeleted(key.name),
+    may_be_unknown: false,
+};
+
+/// Hypernodes. A cluster may not have the kind.
+pub(crate) const HYPER_NODES: Small = Small {
+    name: "HyperNode",
+    path: "/apis/topology.volcano.sh/v1alpha1/hypernodes",
+    read: |value| convert::hyper_node(value).map(Event::HyperNode),
+    gone: |key| Event::HyperNodeDeleted(key.name),
+    may_be_unknown: true,
 };
 
 /// Priority classes.
@@ -153,6 +169,7 @@ pub(crate) const PRIORITY_CLASSES: Small = Small {
     path: "/apis/scheduling.k8s.io/v1/priorityclasses",
     read: |value| convert::priority_class(value).map(Event::PriorityClass),
     gone: |key| Event::PriorityClassDeleted(key.name),
+    may_be_unknown: false,
 };
 
 /// Namespaces.
@@ -161,6 +178,7 @@ pub(crate) const NAMESPACES: Small = Small {
     path: "/api/v1/namespaces",
     read: |value| convert::namespace(value).map(Event::Namespace),
     gone: |key| Event::NamespaceDeleted(key.name),
+    may_be_unknown: false,
 };
 
 /// Claims on volumes.
@@ -169,6 +187,7 @@ pub(crate) const VOLUME_CLAIMS: Small = Small {
     path: "/api/v1/persistentvolumeclaims",
     read: |value| convert::volume_claim(value).map(Event::VolumeClaim),
     gone: Event::VolumeClaimDeleted,
+    may_be_unknown: false,
 };
 
 /// Volumes.
@@ -177,6 +196,7 @@ pub(crate) const VOLUMES: Small = Small {
     path: "/api/v1/persistentvolumes",
     read: |value| convert::volume(value).map(Event::Volume),
     gone: |key| Event::VolumeDeleted(key.name),
+    may_be_unknown: false,
 };
 
 impl Kind for Small {
@@ -186,6 +206,10 @@ impl Kind for Small {
 
     fn path(&self) -> &'static str {
         self.path
+    }
+
+    fn may_be_unknown(&self) -> bool {
+        self.may_be_unknown
     }
 
     fn read(&mut self, bytes: &[u8]) -> Result<Object, DecodeError> {

@@ -70,6 +70,9 @@ impl<K: Kind> Reader<K> {
             self.shared.metrics.relist(self.kind.name());
             let error = match self.list_once().await {
                 Ok(()) => return Ok(()),
+                Err(ListError::UnknownKind) if self.kind.may_be_unknown() => {
+                    return self.know_none().await;
+                }
                 Err(ListError::Closed) => return Err(Closed),
                 Err(error) => error,
             };
@@ -89,6 +92,17 @@ impl<K: Kind> Reader<K> {
             }
             tokio::time::sleep(pauses.next().unwrap_or(PATIENCE)).await;
         }
+    }
+
+    /// The server does not have the kind: whatever was known of it is gone.
+    async fn know_none(&mut self) -> Result<(), Closed> {
+        self.store.begin_list();
+        let gone = self.store.end_list(0);
+        let events = gone.iter().map(|id| self.kind.gone(id)).collect();
+        self.passed = 0;
+        self.resume.clear();
+        self.unknown = true;
+        self.deliver(Batch { events, ..Batch::default() }).await
     }
 
     async fn list_once(&mut self) -> Result<(), ListError> {
@@ -124,6 +138,7 @@ impl<K: Kind> Reader<K> {
         self.deliver(Batch { events, ..Batch::default() }).await?;
         self.passed = self.passed.max(version);
         self.resume = text;
+        self.unknown = false;
         tracing::debug!(kind = self.kind.name(), objects = self.store.len(), "listed");
         Ok(())
     }
