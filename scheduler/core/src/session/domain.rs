@@ -145,6 +145,9 @@ impl Session<'_> {
         let wanted = self.wanted(job, sheet);
         let groups = self.pipeline.domains(self.state, search);
         let lasting = self.order_is_irrelevant(sheet);
+        // A gang with sub-groups is asked about as a whole here; each of them looks for a hypernode of its own inside.
+        let is_frame = sheet.sub_job.is_none() && self.state.jobs[job as usize].sub_jobs.is_some();
+        let mut inner = None;
         let mut trials = 0;
         let mut best = 0;
         for room in [Room::Free, Room::Future] {
@@ -153,11 +156,12 @@ impl Session<'_> {
             }
             let copies: Vec<Vec<u64>> =
                 wanted.classes.iter().map(|&(class, _)| self.copies_by_domain(class, room)).collect();
-            // A gang that starts must find room for all its pods, as far as sums tell (4.2.9); soft ones only if they can.
-            let strictness: &[bool] = match (search.allocated, soft) {
-                (Some(_), _) => &[false],
-                (None, true) => &[true, false],
-                (None, false) => &[true],
+            // Pods that start must find room for all that wait with them, as far as sums tell (4.2.9); soft ones only
+            // if they can.
+            let strictness: &[bool] = match (search.allocated.is_some() || is_frame, soft) {
+                (true, _) => &[false],
+                (false, true) => &[true, false],
+                (false, false) => &[true],
             };
             for (group, &strict) in strictness.iter().flat_map(|s| groups.iter().map(move |g| (g, s))) {
                 for domain in self.with_room(job, sheet.sub_job, &wanted, &copies, group, strict) {
@@ -173,6 +177,9 @@ impl Session<'_> {
                         Outcome::Pipelined { .. } => room == Room::Future,
                         Outcome::Refused { .. } | Outcome::Nothing => false,
                     };
+                    if let (true, Outcome::Refused { refusal, .. }) = (is_frame, &outcome) {
+                        inner = Some(refusal.clone());
+                    }
                     if done {
                         *sheet = trial;
                         return outcome;
@@ -182,6 +189,9 @@ impl Session<'_> {
             }
             let fits = groups.iter().flatten().map(|&domain| wanted.fit(&copies, domain));
             best = best.max(fits.max().unwrap_or(0));
+        }
+        if let Some(refusal) = inner {
+            return Outcome::Refused { refusal, lasting: false };
         }
         let task = sheet.tasks[sheet.next];
         let text = self.no_domain(job, sheet.sub_job, search, &wanted, &groups, best);
