@@ -7,8 +7,8 @@ mod field;
 use serde_json::Value;
 use tephra_core::event::{
     Event, GroupCondition, HyperNodeMember, HyperNodeObject, MemberSelector, NamespaceObject,
-    NetworkTopology, ObjectKey, PodGroupObject, PodGroupPhase,
-    PodGroupStatus, PriorityClassObject, QueueObject, QueueState, SubGroupPolicy, VolumeClaimObject, VolumeObject,
+    NetworkTopology, ObjectKey, PodGroupObject, PodGroupPhase, PodGroupStatus, PriorityClassObject,
+    QueueObject, QueueState, SubGroupPolicy, VolumeClaimObject, VolumeObject,
 };
 
 use crate::decode::{self, DecodeError, Names, NodeSelectorView, clamp};

@@ -25,7 +25,8 @@ use crate::options::SchedulerOptions;
 use crate::run::{LedgersDiffer, Pace, SessionLoop};
 use crate::watch::Feed;
 use crate::watch::kind::{
-    HYPER_NODES, NAMESPACES, Nodes, POD_GROUPS, PRIORITY_CLASSES, Pods, QUEUES, VOLUME_CLAIMS, VOLUMES,
+    HYPER_NODES, NAMESPACES, Nodes, POD_GROUPS, PRIORITY_CLASSES, Pods, QUEUES, VOLUME_CLAIMS,
+    VOLUMES,
 };
 use crate::write::Writer;
 use crate::{backoff, bind, conf, events, evict, status, watch as watching};

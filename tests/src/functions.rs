@@ -4,6 +4,7 @@
 
 mod pod;
 mod resource;
+mod topology;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -38,7 +39,10 @@ type Counterpart = fn(&Call) -> anyhow::Result<Answer>;
 
 /// All counterparts by Volcano's name.
 pub fn counterparts() -> BTreeMap<&'static str, Counterpart> {
-    [resource::COUNTERPARTS, pod::COUNTERPARTS].concat().into_iter().collect()
+    [resource::COUNTERPARTS, pod::COUNTERPARTS, topology::COUNTERPARTS]
+        .concat()
+        .into_iter()
+        .collect()
 }
 
 /// Recorded calls; `None` when the recordings are not there.

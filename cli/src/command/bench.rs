@@ -15,7 +15,8 @@ use tephra_api::conf::{PluginOption, SchedulerConf};
 use tephra_core::decision::Decision;
 use tephra_core::event::{Event, ObjectKey};
 use tephra_core::workload::{
-    BenchWorkload, DecisionHash, GANGS, TopologyWorkload, VolcanoWorkload, bench_workload, volcano_workload,
+    BenchWorkload, DecisionHash, GANGS, TopologyWorkload, VolcanoWorkload, bench_workload,
+    volcano_workload,
 };
 use tephra_core::{Core, Options};
 

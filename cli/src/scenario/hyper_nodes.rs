@@ -38,7 +38,8 @@ pub fn objects(view: &HyperNodeView, given: &[Value]) -> Option<Vec<Value>> {
             }
         }
         members.extend(left.into_iter().map(|node| member("Node", node)));
-        let tier_name = named(name).map_or(Value::Null, |object| object["spec"]["tierName"].clone());
+        let tier_name =
+            named(name).map_or(Value::Null, |object| object["spec"]["tierName"].clone());
         json!({
             "apiVersion": "topology.volcano.sh/v1alpha1",
             "kind": "HyperNode",

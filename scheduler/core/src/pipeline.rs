@@ -6,7 +6,9 @@ use tephra_api::conf::{Flag, SchedulerConf};
 use crate::action::Action;
 use crate::index::score::ScoreConfig;
 use crate::matching::static_filter::PredicateSwitches;
-use crate::plugin::{Admission, Delta, DomainSearch, Evictor, Hooks, Invalid, OrderKey, Plugin, Vote};
+use crate::plugin::{
+    Admission, Delta, DomainSearch, Evictor, Hooks, Invalid, OrderKey, Plugin, Vote,
+};
 use crate::registry;
 use crate::state::State;
 use crate::state::classes::ClassId;
@@ -301,8 +303,7 @@ impl Pipeline {
 
     /// Every plugin agrees that what was placed for a sub-group may be kept.
     pub fn sub_job_ready(&self, state: &State, job: JobId, sub_job: SubJobId) -> bool {
-        self.with(Hooks::SUB_JOB_READY)
-            .all(|slot| slot.plugin.sub_job_ready(state, job, sub_job))
+        self.with(Hooks::SUB_JOB_READY).all(|slot| slot.plugin.sub_job_ready(state, job, sub_job))
     }
 
     /// As [`Pipeline::job_pipelined`], for a sub-group.

@@ -97,7 +97,8 @@ pub fn future_copies(
             continue;
         }
         evaluate(backend, &question, &mut lanes);
-        for (lane, &copies) in lanes.copies.iter().enumerate().filter(|(_, copies)| **copies >= 1.0) {
+        for (lane, &copies) in lanes.copies.iter().enumerate().filter(|(_, copies)| **copies >= 1.0)
+        {
             let holders = tree.containing((block * LANES + lane) as NodeId);
             for &domain in std::iter::once(&ROOT).chain(holders) {
                 by_domain[domain as usize] += u64::from(whole(copies));

@@ -79,8 +79,7 @@ impl Plugin for NetworkTopologyAware {
         self.weight = weight(arguments, "weight", warnings);
         self.cpu = weight(arguments, "hypernode.binpack.cpu", warnings);
         self.memory = weight(arguments, "hypernode.binpack.memory", warnings);
-        let listed =
-            arguments.string("hypernode.binpack.resources", warnings).unwrap_or_default();
+        let listed = arguments.string("hypernode.binpack.resources", warnings).unwrap_or_default();
         let names = listed.split(',').map(str::trim);
         self.resources = names
             .filter(|name| !name.is_empty() && !matches!(*name, "cpu" | "memory"))

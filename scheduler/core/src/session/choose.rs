@@ -17,7 +17,8 @@ impl Session<'_> {
         let mut index = self.detach_index(class)?;
         if let Some(scope) = &self.scope {
             let within = ClassIndex::within(index.hot.clone(), index.key, scope.clone());
-            self.state.classes.list[class as usize].index = Some(std::mem::replace(&mut *index, within).into());
+            self.state.classes.list[class as usize].index =
+                Some(std::mem::replace(&mut *index, within).into());
         }
         let keys = &self.state.classes.keys;
         refresh_all(std::iter::once(&mut *index), &self.state.nodes, keys, self.backend);

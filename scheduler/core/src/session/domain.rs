@@ -122,8 +122,8 @@ impl Session<'_> {
         };
         let running = row.tasks.iter().filter_map(|&task| {
             let task = &self.state.tasks[task];
-            let counts = task.status.is_allocated()
-                && sub_job.is_none_or(|sub_job| task.sub_job == sub_job);
+            let counts =
+                task.status.is_allocated() && sub_job.is_none_or(|sub_job| task.sub_job == sub_job);
             counts.then_some(task.node)
         });
         let allocated = match limit {
@@ -141,7 +141,9 @@ impl Session<'_> {
         search: &DomainSearch,
         attempt: &mut dyn FnMut(&mut Self, &mut Worksheet, DomainId) -> Outcome,
     ) -> Outcome {
-        let Limit::UpTo { soft, .. } = search.limit else { return attempt(self, sheet, search.within) };
+        let Limit::UpTo { soft, .. } = search.limit else {
+            return attempt(self, sheet, search.within);
+        };
         let wanted = self.wanted(job, sheet);
         let groups = self.pipeline.domains(self.state, search);
         let lasting = self.order_is_irrelevant(sheet);
@@ -154,8 +156,11 @@ impl Session<'_> {
             if room == Room::Future && self.state.releasing == 0 {
                 break;
             }
-            let copies: Vec<Vec<u64>> =
-                wanted.classes.iter().map(|&(class, _)| self.copies_by_domain(class, room)).collect();
+            let copies: Vec<Vec<u64>> = wanted
+                .classes
+                .iter()
+                .map(|&(class, _)| self.copies_by_domain(class, room))
+                .collect();
             // Pods that start must find room for all that wait with them, as far as sums tell (4.2.9); soft ones only
             // if they can.
             let strictness: &[bool] = match (search.allocated.is_some() || is_frame, soft) {
@@ -163,7 +168,9 @@ impl Session<'_> {
                 (false, true) => &[true, false],
                 (false, false) => &[true],
             };
-            for (group, &strict) in strictness.iter().flat_map(|s| groups.iter().map(move |g| (g, s))) {
+            for (group, &strict) in
+                strictness.iter().flat_map(|s| groups.iter().map(move |g| (g, s)))
+            {
                 for domain in self.with_room(job, sheet.sub_job, &wanted, &copies, group, strict) {
                     if trials == MOST_TRIALS {
                         break;
@@ -255,7 +262,9 @@ impl Session<'_> {
         roomy.retain(|&domain| {
             let fit = wanted.fit(copies, domain);
             fit >= u64::from(wanted.need)
-                && (!strict || fit >= u64::from(wanted.waiting) || self.sums_suffice(wanted, domain))
+                && (!strict
+                    || fit >= u64::from(wanted.waiting)
+                    || self.sums_suffice(wanted, domain))
         });
         if roomy.len() < 2 {
             return roomy;
@@ -311,7 +320,9 @@ impl Session<'_> {
         allocated: Option<DomainId>,
     ) -> Vec<DomainId> {
         let whole = vec![domain];
-        if self.state.hyper_nodes.tree()[domain].children.len() < 2 || !self.order_is_irrelevant(sheet) {
+        if self.state.hyper_nodes.tree()[domain].children.len() < 2
+            || !self.order_is_irrelevant(sheet)
+        {
             return whole;
         }
         let wanted = self.wanted(job, sheet);

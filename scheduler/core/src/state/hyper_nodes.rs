@@ -82,8 +82,9 @@ impl HyperNodes {
                 }
                 (false, selector) => match NodeSelector::new(selector) {
                     Ok(selector) => {
-                        let matching =
-                            nodes.known().filter(|&id| selector.matches(&nodes.identity[id as usize]));
+                        let matching = nodes
+                            .known()
+                            .filter(|&id| selector.matches(&nodes.identity[id as usize]));
                         row.nodes.extend(matching);
                         row.selectors.push(selector);
                     }
@@ -120,7 +121,11 @@ impl HyperNodes {
             let holds = identity.known
                 && (row.selectors.iter().any(|selector| selector.matches(identity))
                     || by_name.is_some_and(|holders| holders.contains(name)));
-            if holds { row.nodes.insert(id) } else { row.nodes.remove(&id) };
+            if holds {
+                row.nodes.insert(id)
+            } else {
+                row.nodes.remove(&id)
+            };
         }
         self.stale = true;
     }

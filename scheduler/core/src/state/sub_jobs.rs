@@ -114,7 +114,8 @@ impl SubJobs {
         self.policies.iter().enumerate().all(|(at, policy)| {
             let least = policy.min_sub_groups.max(0) as usize;
             let of_policy = |row: &&SubJob| row.policy == Some(at as u32) && row.counts.total() > 0;
-            least == 0 || self.list.iter().filter(of_policy).filter(|row| holds(row)).count() >= least
+            least == 0
+                || self.list.iter().filter(of_policy).filter(|row| holds(row)).count() >= least
         })
     }
 
@@ -138,8 +139,10 @@ pub fn match_policy<'l>(
     labels: &'l Labels,
 ) -> Option<(u32, Vec<&'l str>)> {
     policies.iter().enumerate().find_map(|(at, policy)| {
-        let selected =
-            policy.selector.as_ref().is_none_or(|selector| label_selector::matches(selector, labels));
+        let selected = policy
+            .selector
+            .as_ref()
+            .is_none_or(|selector| label_selector::matches(selector, labels));
         if !selected || policy.match_label_keys.is_empty() {
             return None;
         }

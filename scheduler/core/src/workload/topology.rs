@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::{GIB, NAMESPACE, VolcanoWorkload, amounts, node_name, template, uid, waiting_group};
 use crate::event::{
-    Event, HyperNodeMember, HyperNodeObject, MemberSelector, NetworkTopology, NodeObject, ObjectKey,
-    PodObject, QueueObject, QueueState,
+    Event, HyperNodeMember, HyperNodeObject, MemberSelector, NetworkTopology, NodeObject,
+    ObjectKey, PodObject, QueueObject, QueueState,
 };
 
 /// Nodes of a rack.

@@ -42,7 +42,8 @@ impl Sums {
         self.seen_strips.resize(nodes.blocks() * STRIPS, 0);
         self.nodes.resize(nodes.blocks() * LANES * dims.len(), Amounts::default());
         for block in 0..nodes.blocks() {
-            if std::mem::replace(&mut self.seen[block], nodes.version[block]) == nodes.version[block]
+            if std::mem::replace(&mut self.seen[block], nodes.version[block])
+                == nodes.version[block]
             {
                 continue;
             }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::event::{ObjectKey, PodGroupObject, SubGroupPolicy};
-use crate::state::status::Status;
 use crate::state::jobs::{Group, Job, JobId};
+use crate::state::status::Status;
 use crate::state::sub_jobs::{NO_SUB_JOB, SubJobs};
 use crate::state::tasks::{NO_JOB, TaskId};
 use crate::state::{State, add, subtract, waiting};

@@ -139,19 +139,28 @@ impl Tree {
 
     /// The lowest domain that holds all these nodes; nodes in no hypernode say nothing. `None` when no node does.
     pub fn common_of(&self, nodes: impl Iterator<Item = NodeId>) -> Option<DomainId> {
-        nodes.filter_map(|node| self.lowest(node)).reduce(|a, b| if a == b { a } else { self.common(a, b) })
+        nodes
+            .filter_map(|node| self.lowest(node))
+            .reduce(|a, b| if a == b { a } else { self.common(a, b) })
     }
 
     /// A domain and everything below it up to a tier, grouped by tier, the lowest first.
     pub fn below(&self, top: DomainId, tier: i32) -> Vec<Vec<DomainId>> {
-        let mut found = vec![top];
-        let mut next = 0;
-        while next < found.len() {
-            found.extend(&self[found[next]].children);
-            next += 1;
+        let mut found: Vec<DomainId>;
+        if top == ROOT {
+            // Numbers go by tier already, but for the root.
+            found = self.hyper_nodes().collect();
+            found.extend((!self.is_empty()).then_some(ROOT));
+        } else {
+            found = vec![top];
+            let mut next = 0;
+            while next < found.len() {
+                found.extend(&self[found[next]].children);
+                next += 1;
+            }
+            found.sort_unstable();
         }
-        found.retain(|&id| self[id].tier <= tier && (id != ROOT || !self.is_empty()));
-        found.sort_unstable_by_key(|&id| (self[id].tier, id));
+        found.retain(|&id| self[id].tier <= tier);
         found.chunk_by(|&a, &b| self[a].tier == self[b].tier).map(<[DomainId]>::to_vec).collect()
     }
 
@@ -160,7 +169,11 @@ impl Tree {
         let Some(topology) = topology else { return Limit::Anywhere };
         if !topology.hard {
             let tier = self[ROOT].tier;
-            return if self.is_empty() { Limit::Anywhere } else { Limit::UpTo { tier, soft: true } };
+            return if self.is_empty() {
+                Limit::Anywhere
+            } else {
+                Limit::UpTo { tier, soft: true }
+            };
         }
         let named = || {
             let of_name = |domain: &&Domain| {
