@@ -420,7 +420,7 @@ mod tests {
             by_tiers(answers.iter().map(|&(tier, list)| (tier, list.map(<[TaskId]>::to_vec))))
         };
         let (one, two, both): (&[TaskId], &[TaskId], &[TaskId]) = (&[1], &[2], &[2, 1]);
-        assert_eq!(combine(&[]), []);
+        assert!(combine(&[]).is_empty());
         assert_eq!(combine(&[(0, Some(both)), (0, Some(one)), (1, Some(two))]), [1]);
         assert_eq!(
             combine(&[(0, Some(both)), (0, Some(&[])), (0, Some(one)), (1, Some(two))]),
