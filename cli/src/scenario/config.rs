@@ -16,7 +16,6 @@ const VOLCANO_PLUGINS: &[&str] = &[
     "drf",
     "extender",
     "gang",
-    "network-topology-aware",
     "nodegroup",
     "nodeorder",
     "numa-aware",
