@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use tephra_api::conf::SchedulerConf;
 
 use crate::decision::{Decision, PodRef};
@@ -11,7 +12,7 @@ use crate::index::kernel::Backend;
 use crate::pipeline::Pipeline;
 use crate::probe::Probe;
 use crate::session::Session;
-use crate::session::statement::Op;
+use crate::session::statement::{Journal, Op};
 use crate::state::State;
 use crate::state::status::Status;
 use crate::state::warm::AHEAD;
@@ -148,13 +149,28 @@ impl Core {
         }
         self.state.hyper_nodes.refresh(&self.state.nodes);
         self.pipeline.open(&self.state);
-        let mut session = Session::new(
-            &mut self.state,
-            &mut self.pipeline,
-            self.backend,
-            format!("{now_ms:x}-{:x}", self.sessions),
-            self.options.event_per_pod,
-        );
+        let mut session = Session {
+            state: &mut self.state,
+            pipeline: &mut self.pipeline,
+            backend: self.backend,
+            id: format!("{now_ms:x}-{:x}", self.sessions),
+            journal: Journal::default(),
+            kept: Vec::new(),
+            decisions: Vec::new(),
+            notices: Vec::new(),
+            refusals: FxHashMap::default(),
+            hopeless: FxHashMap::default(),
+            trial_reasons: FxHashMap::default(),
+            worksheets: FxHashMap::default(),
+            scope: None,
+            bound: 0,
+            evicted: 0,
+            refused: 0,
+            event_per_pod: self.options.event_per_pod,
+            touched: Vec::new(),
+            reserved: Vec::new(),
+            denominated: FxHashSet::default(),
+        };
         session.run();
         self.placements = session
             .journal

@@ -17,6 +17,8 @@ pub mod statement;
 mod sub_jobs;
 pub mod worksheet;
 
+use std::sync::Arc;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::decision::{Decision, Notice};
@@ -96,8 +98,8 @@ pub struct Session<'s> {
     pub trial_reasons: FxHashMap<TaskId, String>,
     /// Waiting pods of jobs that are being placed.
     pub worksheets: FxHashMap<JobId, worksheet::Worksheet>,
-    /// Only these nodes are looked at: those of the hypernode that a gang is being placed in.
-    scope: Option<domain::Scope>,
+    /// Only these nodes are looked at, a bit per slot: those of the hypernode that a gang is being placed in.
+    pub(crate) scope: Option<Arc<[u64]>>,
     /// Pods committed.
     pub bound: u32,
     /// Pods evicted.
@@ -114,39 +116,7 @@ pub struct Session<'s> {
     pub denominated: FxHashSet<TaskId>,
 }
 
-impl<'s> Session<'s> {
-    /// A session at whose start nothing has happened.
-    pub fn new(
-        state: &'s mut State,
-        pipeline: &'s mut Pipeline,
-        backend: Backend,
-        id: String,
-        event_per_pod: bool,
-    ) -> Self {
-        Self {
-            state,
-            pipeline,
-            backend,
-            id,
-            journal: Journal::default(),
-            kept: Vec::new(),
-            decisions: Vec::new(),
-            notices: Vec::new(),
-            refusals: FxHashMap::default(),
-            hopeless: FxHashMap::default(),
-            trial_reasons: FxHashMap::default(),
-            worksheets: FxHashMap::default(),
-            scope: None,
-            bound: 0,
-            evicted: 0,
-            refused: 0,
-            event_per_pod,
-            touched: Vec::new(),
-            reserved: Vec::new(),
-            denominated: FxHashSet::default(),
-        }
-    }
-
+impl Session<'_> {
     /// Runs the actions of the configuration in order.
     pub fn run(&mut self) {
         self.tell_bind_errors();

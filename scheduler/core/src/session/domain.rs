@@ -26,9 +26,6 @@ use crate::state::tasks::TaskId;
 /// Hypernodes that are tried in one search. Pods of one class need one trial.
 const MOST_TRIALS: usize = 32;
 
-/// The slots that are looked at, a bit each.
-pub(super) type Scope = Arc<[u64]>;
-
 /// Room that is looked for.
 struct Wanted {
     /// Waiting pods by class.
@@ -98,7 +95,10 @@ impl Session<'_> {
         let search = self.search_of(job, sheet.sub_job, within);
         let lasting = self.order_is_irrelevant(sheet);
         self.look_for(job, sheet, &search, &mut |session, sheet, domain| {
-            let domains = session.closest(job, sheet, domain, search.allocated);
+            let domains = match search.limit {
+                Limit::Anywhere => vec![domain],
+                Limit::UpTo { .. } => session.closest(job, sheet, domain, search.allocated),
+            };
             session.seeing_only(&domains, |session| session.attempt(job, sheet, lasting))
         })
     }
@@ -184,8 +184,9 @@ impl Session<'_> {
                         Outcome::Pipelined { .. } => room == Room::Future,
                         Outcome::Refused { .. } | Outcome::Nothing => false,
                     };
-                    if let (true, Outcome::Refused { refusal, .. }) = (is_frame, &outcome) {
-                        inner = Some(refusal.clone());
+                    if let Outcome::Refused { refusal, .. } = &outcome {
+                        let lacks_room = matches!(refusal, Refusal::Room { .. } | Refusal::Members);
+                        inner = Some(refusal.clone()).filter(|_| is_frame || !lacks_room).or(inner);
                     }
                     if done {
                         *sheet = trial;
@@ -363,7 +364,7 @@ impl Session<'_> {
                     bits[node as usize / LANES] |= 1 << (node as usize % LANES);
                 }
             }
-            Scope::from(bits)
+            Arc::<[u64]>::from(bits)
         });
         let outer = std::mem::replace(&mut self.scope, scope);
         let result = run(self);

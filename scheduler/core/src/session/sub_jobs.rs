@@ -1,5 +1,9 @@
 //! Gangs with sub-groups: each sub-group is placed on its own, up to its minimum or not at all, until the gang is whole.
 
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashSet;
+
 use super::place::Outcome;
 use super::worksheet::Worksheet;
 use super::{Refusal, Session};
@@ -10,7 +14,7 @@ use crate::state::sub_jobs::{self, SubJobId};
 use crate::state::tasks::TaskId;
 
 /// What orders sub-groups: required ones first, then as plugins say, the higher priority, the lower index, the name.
-type Rank = (bool, OrderKey, std::cmp::Reverse<i32>, i64, String);
+type Rank = (bool, OrderKey, std::cmp::Reverse<i32>, i64, String, SubJobId);
 
 impl Session<'_> {
     /// Places sub-groups within a hypernode, one after the other, until the gang is ready.
@@ -21,27 +25,35 @@ impl Session<'_> {
         within: DomainId,
     ) -> Outcome {
         let from = self.journal.savepoint();
-        let mut waiting = self.by_sub_job(sheet);
-        let required = self.required(job, &waiting);
+        let priorities = sub_jobs::priorities(&self.state.jobs[job as usize], &self.state.tasks);
+        let rank = |session: &Self, sub_job: SubJobId, required: bool| {
+            session.sub_job_rank(job, sub_job, required, priorities[sub_job as usize])
+        };
+        let units = self.by_sub_job(job, sheet);
+        let mut ranked: Vec<(Rank, SubJobId)> =
+            units.iter().map(|unit| (rank(self, unit.0, true), unit.0)).collect();
+        ranked.sort();
+        let required = self.required(job, ranked.into_iter().map(|(_, sub_job)| sub_job));
+        let mut waiting: BTreeMap<Rank, (SubJobId, Worksheet)> = units
+            .into_iter()
+            .map(|unit| (rank(self, unit.0, required.contains(&unit.0)), unit))
+            .collect();
         let mut refusal = None;
-        let mut dropped: Vec<SubJobId> = Vec::new();
-        while let Some(at) = self.first_of(job, &waiting, &required) {
-            let (sub_job, unit) = &mut waiting[at];
-            let sub_job = *sub_job;
-            let more = match self.place_unit(job, unit, within) {
-                Outcome::Ready { more } => more,
-                Outcome::Pipelined { .. } => false,
+        let mut dropped: FxHashSet<SubJobId> = FxHashSet::default();
+        while let Some((_, (sub_job, mut unit))) = waiting.pop_first() {
+            match self.place_unit(job, &mut unit, within) {
+                Outcome::Ready { more: true } => {
+                    let again = rank(self, sub_job, required.contains(&sub_job));
+                    waiting.insert(again, (sub_job, unit));
+                }
+                Outcome::Ready { .. } | Outcome::Pipelined { .. } | Outcome::Nothing => {}
                 Outcome::Refused { refusal: why, .. } => {
                     refusal.get_or_insert(why);
-                    dropped.push(sub_job);
-                    false
+                    dropped.insert(sub_job);
+                    continue;
                 }
-                Outcome::Nothing => false,
-            };
-            if !more {
-                waiting.remove(at);
             }
-            if !dropped.contains(&sub_job) && self.pipeline.job_ready(self.state, job) {
+            if self.pipeline.job_ready(self.state, job) {
                 break;
             }
         }
@@ -69,66 +81,54 @@ impl Session<'_> {
     }
 
     /// The waiting pods by sub-group, each a worksheet of its own.
-    fn by_sub_job(&self, sheet: &Worksheet) -> Vec<(SubJobId, Worksheet)> {
-        let mut lists: Vec<(SubJobId, Vec<TaskId>)> = Vec::new();
+    fn by_sub_job(&self, job: JobId, sheet: &Worksheet) -> Vec<(SubJobId, Worksheet)> {
+        let sub_jobs = &self.state.jobs[job as usize].sub_jobs;
+        let mut lists: Vec<Vec<TaskId>> =
+            vec![Vec::new(); sub_jobs.as_ref().map_or(0, |sub_jobs| sub_jobs.list.len())];
         for &task in &sheet.tasks[sheet.next..] {
-            let sub_job = self.state.tasks[task].sub_job;
-            match lists.iter_mut().find(|(known, _)| *known == sub_job) {
-                Some((_, tasks)) => tasks.push(task),
-                None => lists.push((sub_job, vec![task])),
+            if let Some(list) = lists.get_mut(self.state.tasks[task].sub_job as usize) {
+                list.push(task);
             }
         }
+        let lists = lists.into_iter().enumerate().filter(|(_, tasks)| !tasks.is_empty());
         let unit = |(sub_job, tasks)| {
             let mut sheet = Worksheet::new(self.state, tasks);
-            sheet.sub_job = Some(sub_job);
-            (sub_job, sheet)
+            sheet.sub_job = Some(sub_job as SubJobId);
+            (sub_job as SubJobId, sheet)
         };
-        lists.into_iter().map(unit).collect()
+        lists.map(unit).collect()
     }
 
     /// Sub-groups that the gang needs to be whole: of each policy the first ones, until its minimum is reached (4.2.2).
-    fn required(&self, job: JobId, waiting: &[(SubJobId, Worksheet)]) -> Vec<SubJobId> {
-        let Some(sub_jobs) = &self.state.jobs[job as usize].sub_jobs else { return Vec::new() };
-        let mut required = Vec::new();
-        for (at, policy) in sub_jobs.policies.iter().enumerate() {
-            let mut open: Vec<SubJobId> = waiting
-                .iter()
-                .map(|&(sub_job, _)| sub_job)
-                .filter(|&sub_job| {
-                    let row = &sub_jobs.list[sub_job as usize];
-                    row.policy == Some(at as u32) && !row.is_ready()
-                })
-                .collect();
-            open.sort_by_cached_key(|&sub_job| self.sub_job_rank(job, sub_job, true));
-            let of_policy = sub_jobs.list.iter().filter(|row| row.policy == Some(at as u32));
-            let ready = of_policy.filter(|row| row.counts.total() > 0 && row.is_ready()).count();
-            let least = policy.min_sub_groups.max(0) as usize;
-            required.extend(open.into_iter().take(least.saturating_sub(ready)));
-        }
-        required
-    }
-
-    fn first_of(
-        &self,
-        job: JobId,
-        waiting: &[(SubJobId, Worksheet)],
-        required: &[SubJobId],
-    ) -> Option<usize> {
-        let rank = |&at: &usize| {
-            let sub_job = waiting[at].0;
-            self.sub_job_rank(job, sub_job, required.contains(&sub_job))
+    fn required(&self, job: JobId, waiting: impl Iterator<Item = SubJobId>) -> FxHashSet<SubJobId> {
+        let Some(sub_jobs) = &self.state.jobs[job as usize].sub_jobs else {
+            return FxHashSet::default();
         };
-        (0..waiting.len()).min_by_key(rank)
+        let mut lacking: Vec<usize> =
+            sub_jobs.policies.iter().map(|policy| policy.min_sub_groups.max(0) as usize).collect();
+        for row in sub_jobs.list.iter().filter(|row| row.counts.total() > 0 && row.is_ready()) {
+            if let Some(policy) = row.policy {
+                lacking[policy as usize] = lacking[policy as usize].saturating_sub(1);
+            }
+        }
+        let is_required = |sub_job: &SubJobId| {
+            let row = &sub_jobs.list[*sub_job as usize];
+            let Some(policy) = row.policy.filter(|_| !row.is_ready()) else { return false };
+            let lacking = &mut lacking[policy as usize];
+            let required = *lacking > 0;
+            *lacking -= usize::from(required);
+            required
+        };
+        waiting.filter(is_required).collect()
     }
 
-    fn sub_job_rank(&self, job: JobId, sub_job: SubJobId, required: bool) -> Rank {
+    fn sub_job_rank(&self, job: JobId, sub_job: SubJobId, required: bool, priority: i32) -> Rank {
         let row = &self.state.jobs[job as usize];
         let key = self.pipeline.sub_job_order(self.state, job, sub_job);
         let (index, name) = match &row.sub_jobs {
             Some(sub_jobs) => (sub_jobs.list[sub_job as usize].index, sub_jobs.name(sub_job)),
             None => (0, String::new()),
         };
-        let priority = sub_jobs::priority(row, &self.state.tasks, sub_job);
-        (!required, key, std::cmp::Reverse(priority), index, name)
+        (!required, key, std::cmp::Reverse(priority), index, name, sub_job)
     }
 }

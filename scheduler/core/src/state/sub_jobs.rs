@@ -1,9 +1,11 @@
 //! Sub-groups of a gang: which pods belong together by the PodGroup's policies and the values of their labels, and how
 //! many of them stand where (2.6). Counters follow every change of a task as those of the job do.
 
+use rustc_hash::FxHashMap;
+
 use super::jobs::Job;
 use super::status::{Counts, Status};
-use super::tasks::{TaskId, Tasks};
+use super::tasks::Tasks;
 use crate::event::{Labels, NetworkTopology, SubGroupPolicy};
 use crate::matching::label_selector;
 
@@ -19,6 +21,7 @@ pub struct SubJobs {
     pub policies: Vec<SubGroupPolicy>,
     /// Sub-jobs that have or had tasks.
     pub list: Vec<SubJob>,
+    by_identity: FxHashMap<(Option<u32>, String), SubJobId>,
 }
 
 /// One sub-group.
@@ -58,7 +61,7 @@ impl SubJob {
 impl SubJobs {
     /// Sub-groups of these policies, without tasks.
     pub fn new(policies: Vec<SubGroupPolicy>) -> Self {
-        Self { policies, list: Vec::new() }
+        Self { policies, ..Self::default() }
     }
 
     /// The sub-job of a pod with these labels, made when missing; a row without tasks is used again.
@@ -68,23 +71,26 @@ impl SubJobs {
             Some((policy, values)) => (Some(*policy), values.join("-")),
             None => (None, String::new()),
         };
-        let same = |row: &SubJob| row.policy == policy && row.values == values;
-        if let Some(at) = self.list.iter().position(same) {
-            return at as SubJobId;
+        let identity = (policy, values.clone());
+        if let Some(&known) = self.by_identity.get(&identity) {
+            return known;
         }
         let min = policy.map_or(1, |policy| self.policies[policy as usize].size.max(0) as u32);
         let index = found.and_then(|(_, values)| values[0].parse().ok()).unwrap_or(0);
         let row = SubJob { policy, values, index, min, ..SubJob::default() };
-        match self.list.iter().position(|row| row.counts.total() == 0) {
+        let id = match self.list.iter().position(|row| row.counts.total() == 0) {
             Some(at) => {
-                self.list[at] = row;
+                let old = std::mem::replace(&mut self.list[at], row);
+                self.by_identity.remove(&(old.policy, old.values));
                 at as SubJobId
             }
             None => {
                 self.list.push(row);
                 self.list.len() as SubJobId - 1
             }
-        }
+        };
+        self.by_identity.insert(identity, id);
+        id
     }
 
     /// How close to each other the members of a sub-job must be: as its policy says, else as the job does.
@@ -155,8 +161,15 @@ pub fn match_policy<'l>(
     })
 }
 
-/// The highest priority of a sub-job's tasks as they are now (B21).
-pub fn priority(job: &Job, tasks: &Tasks, sub_job: SubJobId) -> i32 {
-    let members = job.tasks.iter().filter(|&&task: &&TaskId| tasks[task].sub_job == sub_job);
-    members.map(|&task| tasks[task].priority).max().unwrap_or(0)
+/// By sub-job the highest priority of its tasks as they are now (B21).
+pub fn priorities(job: &Job, tasks: &Tasks) -> Vec<i32> {
+    let count = job.sub_jobs.as_ref().map_or(0, |sub_jobs| sub_jobs.list.len());
+    let mut highest = vec![i32::MIN; count];
+    for &task in &job.tasks {
+        let row = &tasks[task];
+        if let Some(highest) = highest.get_mut(row.sub_job as usize) {
+            *highest = row.priority.max(*highest);
+        }
+    }
+    highest
 }
