@@ -1,6 +1,7 @@
 //! Odd objects: none panics, each is read or named.
 
 use serde_json::json;
+use tephra_core::event::{LabelSelector, Operator, Requirement};
 
 use super::*;
 
