@@ -16,3 +16,5 @@ pub mod reasons;
 pub mod resource;
 #[cfg(feature = "crd")]
 pub mod scheduling;
+#[cfg(feature = "crd")]
+pub mod topology;

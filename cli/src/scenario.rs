@@ -14,6 +14,7 @@ pub mod config;
 pub mod corpus;
 pub mod expect;
 pub mod file;
+pub mod hyper_nodes;
 pub mod ingest;
 pub mod manifest;
 pub mod rows;

@@ -6,9 +6,10 @@ mod field;
 
 use serde_json::Value;
 use tephra_core::event::{
-    DisruptionBudgetObject, Event, GroupCondition, LabelSelector, NamespaceObject, ObjectKey,
-    PodGroupObject, PodGroupPhase, PodGroupStatus, PriorityClassObject, QueueObject, QueueState,
-    ResourceQuotaObject, VolumeClaimObject, VolumeObject,
+    DisruptionBudgetObject, Event, GroupCondition, HyperNodeMember, HyperNodeObject, LabelSelector,
+    MemberSelector, NamespaceObject, NetworkTopology, ObjectKey, PodGroupObject, PodGroupPhase,
+    PodGroupStatus, PriorityClassObject, QueueObject, QueueState, ResourceQuotaObject,
+    SubGroupPolicy, VolumeClaimObject, VolumeObject,
 };
 
 use crate::decode::{self, DecodeError, Names, NodeSelectorView, clamp};
@@ -27,6 +28,7 @@ pub fn object(value: &Value, names: &Names) -> Result<Option<Event>, DecodeError
         "Node" => Event::Node(decode::node(&bytes())?),
         "PodGroup" => Event::PodGroup(pod_group(value)?),
         "Queue" => Event::Queue(queue(value)?),
+        "HyperNode" => Event::HyperNode(hyper_node(value)?),
         "PriorityClass" => Event::PriorityClass(priority_class(value)?),
         "Namespace" => Event::Namespace(namespace(value)?),
         "PersistentVolumeClaim" => Event::VolumeClaim(volume_claim(value)?),
@@ -49,7 +51,6 @@ pub fn pod_group(value: &Value) -> Result<PodGroupObject, DecodeError> {
         .map(|(role, count)| Ok((role, object.number(&count, "spec.minTaskMember")?.max(0))))
         .collect::<Result<_, DecodeError>>()?;
     min_task_member.sort();
-    let present = |path: &str| object.get(path).is_some_and(|value| !is_empty(value));
     Ok(PodGroupObject {
         key: object.key(),
         uid: object.text("metadata.uid")?,
@@ -60,19 +61,65 @@ pub fn pod_group(value: &Value) -> Result<PodGroupObject, DecodeError> {
         min_resources: object.amounts("spec.minResources")?,
         min_quantities: object.quantities("spec.minResources")?,
         priority_class: object.text("spec.priorityClassName")?,
-        has_topology: present("spec.networkTopology") || present("spec.subGroupPolicy"),
+        topology: topology(&object, "spec.networkTopology")?,
+        sub_groups: sub_groups(&object)?,
         annotations: object.labels("metadata.annotations")?,
         labels: object.labels("metadata.labels")?,
         status: pod_group_status(&object)?,
     })
 }
 
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-        _ => false,
-    }
+fn topology(object: &Object<'_>, path: &str) -> Result<Option<NetworkTopology>, DecodeError> {
+    let Some(topology) = object.part(path)? else { return Ok(None) };
+    Ok(Some(NetworkTopology {
+        hard: topology.text("mode")? != "soft",
+        highest_tier: topology.int("highestTierAllowed")?,
+        highest_tier_name: topology.text("highestTierName")?,
+    }))
+}
+
+fn sub_groups(object: &Object<'_>) -> Result<Vec<SubGroupPolicy>, DecodeError> {
+    object
+        .items("spec.subGroupPolicy")?
+        .iter()
+        .map(|policy| {
+            Ok(SubGroupPolicy {
+                name: policy.text("name")?,
+                size: policy.int("subGroupSize")?.unwrap_or(1).max(0),
+                min_sub_groups: policy.int("minSubGroups")?.unwrap_or(0).max(0),
+                selector: policy.selector("labelSelector")?,
+                match_label_keys: policy.texts("matchLabelKeys")?,
+                topology: topology(policy, "networkTopology")?,
+            })
+        })
+        .collect()
+}
+
+/// A HyperNode (`topology.volcano.sh/v1alpha1`).
+///
+/// # Errors
+/// When a field has the wrong type.
+pub fn hyper_node(value: &Value) -> Result<HyperNodeObject, DecodeError> {
+    let object = Object::new("HyperNode", value)?;
+    let member = |member: &Object<'_>| {
+        let exact = member.text("selector.exactMatch.name")?;
+        let pattern = member.text("selector.regexMatch.pattern")?;
+        let labels = member.selector("selector.labelMatch")?;
+        let selector = match (exact.is_empty(), pattern.is_empty(), labels) {
+            (false, ..) => MemberSelector::Exact(exact),
+            (_, false, _) => MemberSelector::Regex(pattern),
+            (.., Some(labels)) => MemberSelector::Labels(labels),
+            (.., None) => MemberSelector::None,
+        };
+        Ok(HyperNodeMember { is_hyper_node: member.text("type")? == "HyperNode", selector })
+    };
+    Ok(HyperNodeObject {
+        name: object.key().name,
+        uid: object.text("metadata.uid")?,
+        tier: object.int("spec.tier")?.unwrap_or(0),
+        tier_name: object.text("spec.tierName")?,
+        members: object.items("spec.members")?.iter().map(member).collect::<Result<_, _>>()?,
+    })
 }
 
 fn pod_group_status(object: &Object<'_>) -> Result<PodGroupStatus, DecodeError> {

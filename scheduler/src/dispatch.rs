@@ -142,6 +142,7 @@ impl Dispatcher {
             "PodGroup" => NoticeKind::PodGroup,
             "Queue" => NoticeKind::Queue,
             "Node" => NoticeKind::Node,
+            "HyperNode" => NoticeKind::HyperNode,
             _ => return,
         };
         if error.name.is_empty() {

@@ -136,11 +136,12 @@ fn object(entry: &Entry, component: &str) -> Value {
         NoticeKind::PodGroup => ("PodGroup", "scheduling.volcano.sh/v1beta1"),
         NoticeKind::Queue => ("Queue", "scheduling.volcano.sh/v1beta1"),
         NoticeKind::Node => ("Node", "v1"),
+        NoticeKind::HyperNode => ("HyperNode", "topology.volcano.sh/v1alpha1"),
     };
     let mut involved = json!({
         "kind": kind, "apiVersion": api_version, "name": notice.object.name, "uid": notice.uid,
     });
-    if !matches!(notice.kind, NoticeKind::Queue | NoticeKind::Node) {
+    if !matches!(notice.kind, NoticeKind::Queue | NoticeKind::Node | NoticeKind::HyperNode) {
         involved["namespace"] = notice.object.namespace.as_str().into();
     }
     json!({

@@ -25,7 +25,7 @@ use crate::options::SchedulerOptions;
 use crate::run::{LedgersDiffer, Pace, SessionLoop};
 use crate::watch::Feed;
 use crate::watch::kind::{
-    DISRUPTION_BUDGETS, NAMESPACES, Nodes, POD_GROUPS, PRIORITY_CLASSES, Pods, QUEUES,
+    DISRUPTION_BUDGETS, HYPER_NODES, NAMESPACES, Nodes, POD_GROUPS, PRIORITY_CLASSES, Pods, QUEUES,
     RESOURCE_QUOTAS, VOLUME_CLAIMS, VOLUMES,
 };
 use crate::write::Writer;
@@ -159,6 +159,7 @@ impl Scheduler {
         for kind in [
             POD_GROUPS,
             QUEUES,
+            HYPER_NODES,
             NAMESPACES,
             VOLUME_CLAIMS,
             VOLUMES,
@@ -216,6 +217,7 @@ impl Scheduler {
             "Pod",
             "PodGroup",
             "Queue",
+            "HyperNode",
             "Namespace",
             "PersistentVolumeClaim",
             "PersistentVolume",

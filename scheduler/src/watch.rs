@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use crate::backoff;
 use crate::decode::DecodeError;
 use crate::metrics::Metrics;
-use kind::{Kind, Object};
+use kind::{Kind, Need, Object};
 use lines::Change;
 use store::{Store, Verdict};
 
@@ -73,10 +73,15 @@ struct Reader<K> {
     passed: u64,
     /// Version to watch from.
     resume: String,
+    /// The server does not know the kind (yet).
+    unknown: bool,
     seed: u64,
     /// Next comparison with a fresh list.
     audit_at: Instant,
 }
+
+/// How long a reader waits before it asks again for a kind that the server does not have.
+const UNKNOWN_KIND: Duration = Duration::from_secs(60);
 
 /// Reads one kind until the session loop ends.
 pub(crate) async fn run<K: Kind>(kind: K, shared: Shared) {
@@ -88,6 +93,7 @@ pub(crate) async fn run<K: Kind>(kind: K, shared: Shared) {
         store: Store::default(),
         passed: 0,
         resume: String::new(),
+        unknown: false,
         seed,
         audit_at,
     };
@@ -101,11 +107,17 @@ impl<K: Kind> Reader<K> {
         loop {
             self.list().await?;
             self.tell(Feed::Synced(name)).await?;
+            if self.unknown {
+                tokio::select! {
+                    () = self.shared.feed.closed() => return Err(Closed),
+                    () = tokio::time::sleep(self.jittered(UNKNOWN_KIND)) => continue,
+                }
+            }
             self.audit_at = Instant::now() + self.jittered(self.shared.audit_period);
             match self.watch().await {
                 End::Expired => {
                     tracing::info!(kind = name, "watch expired; listing again");
-                    if !self.kind.optional() {
+                    if self.kind.need() != Need::WhereAllowed {
                         self.tell(Feed::Unsynced(name)).await?;
                     }
                 }

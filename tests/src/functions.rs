@@ -6,6 +6,7 @@ mod plugin;
 mod pod;
 mod resource;
 mod share;
+mod topology;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-const HEADER: &str = "# Generated from api/src/scheduling by `cargo run -p xtask -- codegen`: change the types, not this file.\n";
+const HEADER: &str = "# Generated from api/src by `cargo run -p xtask -- codegen`: change the types, not this file.\n";
 
 /// Every generated file: path below the root, content.
 fn files() -> anyhow::Result<Vec<(PathBuf, String)>> {
@@ -104,6 +104,9 @@ mod tests {
         };
         assert_eq!(columns(&pod_groups), ["STATUS", "minMember", "RUNNINGS", "AGE", "QUEUE"]);
         assert_eq!(columns(&queues), ["PARENT"]);
+        let hyper_nodes = definition("topology.volcano.sh_hypernodes.yaml");
+        assert_eq!(short(&hyper_nodes), serde_json::json!(["hn"]));
+        assert_eq!(columns(&hyper_nodes), ["Tier", "TierName", "NodeCount", "Age"]);
     }
 
     #[test]
@@ -136,6 +139,16 @@ mod tests {
         ] {
             assert!(sub_group[field].is_object(), "{field}");
         }
+        let hyper_nodes = definition("topology.volcano.sh_hypernodes.yaml");
+        for field in ["spec.tier", "spec.tierName", "spec.members", "status.nodeCount"] {
+            schema(&hyper_nodes, field);
+        }
+        let members = &schema(&hyper_nodes, "spec.members")["items"]["properties"];
+        let selector = &members["selector"];
+        for field in ["exactMatch", "regexMatch", "labelMatch"] {
+            assert!(selector["properties"][field].is_object(), "{field}");
+        }
+        assert_eq!(selector["x-kubernetes-validations"].as_array().map(Vec::len), Some(2));
         let queues = definition("scheduling.volcano.sh_queues.yaml");
         for field in [
             "weight",

@@ -11,11 +11,12 @@ use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum};
 use comfy_table::{Table, presets};
 use serde::Serialize;
-use tephra_api::conf::SchedulerConf;
+use tephra_api::conf::{PluginOption, SchedulerConf};
 use tephra_core::decision::Decision;
 use tephra_core::event::{Event, ObjectKey};
 use tephra_core::workload::{
-    BenchWorkload, DecisionHash, GANGS, VolcanoWorkload, bench_workload, volcano_workload,
+    BenchWorkload, DecisionHash, GANGS, TopologyWorkload, VolcanoWorkload, bench_workload,
+    volcano_workload,
 };
 use tephra_core::{Core, Options};
 
@@ -46,7 +47,7 @@ pub struct BenchArgs {
     pub gang: u32,
     /// core: a mixed GPU cluster, 1,000 waiting gangs of which about half cannot fit; preempt: a full GPU cluster and
     /// gangs that others must make room for; volcano-GxP: G gangs of P pods on an empty cluster of equal nodes, as the
-    /// real Volcano was timed on
+    /// real Volcano was timed on; topology: gangs that must stay in one rack or spine
     #[arg(long, value_name = "NAME", default_value = "core")]
     pub scenario: Scenario,
     /// Configuration: builtin, volcano, tephra, or a file
@@ -87,6 +88,8 @@ pub enum Scenario {
         /// Pods of each.
         size: u32,
     },
+    /// Racks and spines.
+    Topology,
 }
 
 impl FromStr for Scenario {
@@ -99,6 +102,9 @@ impl FromStr for Scenario {
         if text == "preempt" {
             return Ok(Self::Preempt);
         }
+        if text == "topology" {
+            return Ok(Self::Topology);
+        }
         text.strip_prefix("volcano-")
             .and_then(|rest| rest.split_once('x'))
             .and_then(|(gangs, size)| Some((gangs.parse().ok()?, size.parse().ok()?)))
@@ -107,7 +113,7 @@ impl FromStr for Scenario {
             })
             .map(|(gangs, size)| Self::Volcano { gangs, size })
             .ok_or_else(|| {
-                "expected core, preempt, volcano-10x100, volcano-100x100 or another volcano-GANGSxPODS"
+                "expected core, preempt, topology, volcano-10x100, volcano-100x100 or another volcano-GANGSxPODS"
                     .to_owned()
             })
     }
@@ -118,6 +124,7 @@ impl std::fmt::Display for Scenario {
         match self {
             Self::Core => f.write_str("core"),
             Self::Preempt => f.write_str("preempt"),
+            Self::Topology => f.write_str("topology"),
             Self::Volcano { gangs, size } => write!(f, "volcano-{gangs}x{size}"),
         }
     }
@@ -202,12 +209,18 @@ fn configuration(args: &BenchArgs) -> anyhow::Result<SchedulerConf> {
             tier.plugins.retain(|plugin| plugin.name != "overcommit");
         }
     }
+    if args.scenario == Scenario::Topology
+        && let Some(last) = conf.tiers.last_mut()
+    {
+        last.plugins.push(PluginOption::new("network-topology-aware"));
+    }
     Ok(conf)
 }
 
 enum Workload {
     Mixed(BenchWorkload),
     Volcano(VolcanoWorkload),
+    Topology(TopologyWorkload),
 }
 
 impl Workload {
@@ -219,6 +232,9 @@ impl Workload {
             Scenario::Volcano { gangs, size } => {
                 Self::Volcano(volcano_workload(gangs, size, args.nodes))
             }
+            Scenario::Topology => {
+                Self::Topology(TopologyWorkload { nodes: args.nodes, size: args.gang })
+            }
         }
     }
 
@@ -229,6 +245,7 @@ impl Workload {
                 workload.waiting(emit);
             }
             Self::Volcano(workload) => workload.events(emit),
+            Self::Topology(workload) => workload.events(emit),
         }
     }
 
@@ -237,6 +254,7 @@ impl Workload {
         match self {
             Self::Mixed(workload) => workload.withdraw(emit),
             Self::Volcano(workload) => workload.withdraw(emit),
+            Self::Topology(workload) => workload.withdraw(emit),
         }
     }
 
@@ -244,6 +262,15 @@ impl Workload {
         match self {
             Self::Mixed(workload) => workload.change(round, emit),
             Self::Volcano(workload) => workload.change(round, emit),
+            Self::Topology(workload) => workload.change(round, emit),
+        }
+    }
+
+    fn gangs(&self) -> u32 {
+        match self {
+            Self::Mixed(_) => GANGS,
+            Self::Volcano(workload) => workload.gangs,
+            Self::Topology(workload) => workload.gangs(),
         }
     }
 }
@@ -253,7 +280,7 @@ fn residents(args: &BenchArgs) -> u32 {
         Scenario::Core | Scenario::Preempt => {
             args.pods.unwrap_or_else(|| args.nodes.saturating_mul(10))
         }
-        Scenario::Volcano { .. } => 0,
+        Scenario::Volcano { .. } | Scenario::Topology => 0,
     }
 }
 
@@ -287,17 +314,14 @@ fn measure(args: &BenchArgs) -> anyhow::Result<Figures> {
         }
     }
     let rss_mib = resident_mib()?;
-    let gangs = match args.scenario {
-        Scenario::Core | Scenario::Preempt => GANGS,
-        Scenario::Volcano { gangs, .. } => gangs,
-    };
+    let gangs = workload.gangs();
     let seconds = elapsed.as_secs_f64();
     Ok(Figures {
         scenario: args.scenario.to_string(),
         nodes: args.nodes,
         pods: residents(args),
         gang: match args.scenario {
-            Scenario::Core | Scenario::Preempt => args.gang,
+            Scenario::Core | Scenario::Preempt | Scenario::Topology => args.gang,
             Scenario::Volcano { size, .. } => size,
         },
         bound,

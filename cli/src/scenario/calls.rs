@@ -41,6 +41,12 @@ enum Question {
         task: Pod,
         scores: Vec<(String, f64)>,
     },
+    /// One score a hypernode, over all given ones.
+    HyperNodeOrder {
+        job: ObjectKey,
+        sub_job: Option<String>,
+        scores: Vec<(String, f64)>,
+    },
 }
 
 /// A pod as the call names it, and its uid.
@@ -100,6 +106,18 @@ fn question(call: &Call, store: &Store) -> Option<Question> {
             let scores = nodes.map(|node| (node.to_owned(), score(node))).collect();
             Question::BatchNodeOrder { task: task(call, store)?, scores }
         }
+        "HyperNodeOrderMapFn" => {
+            let by_plugin = call.result.get(0)?.as_object()?;
+            let mut scores: BTreeMap<&String, f64> = BTreeMap::new();
+            for (name, score) in by_plugin.values().filter_map(Value::as_object).flatten() {
+                *scores.entry(name).or_default() += score.as_f64()?;
+            }
+            let mut parts = text(call, "subJob")?.splitn(3, '/');
+            let job = ObjectKey::new(parts.next()?, parts.next()?);
+            let sub_job = parts.next().map(ToOwned::to_owned);
+            let scores = scores.into_iter().map(|(name, score)| (name.clone(), score)).collect();
+            Question::HyperNodeOrder { job, sub_job, scores }
+        }
         _ => return None,
     })
 }
@@ -143,9 +161,14 @@ fn ask(question: &Question, probe: &mut Probe<'_>, judgement: &mut Judgement) {
             node_order(task, node, *score, probe, judgement);
         }
         Question::BatchNodeOrder { task, scores } => {
-            for (node, score) in scores {
-                node_order(task, node, *score, probe, judgement);
-            }
+            let nodes: Vec<String> = scores.iter().map(|(node, _)| node.clone()).collect();
+            let what = format!("score for {}", task.name);
+            all_scores(&what, probe.batch_node_order(&task.uid, &nodes), scores, judgement);
+        }
+        Question::HyperNodeOrder { job, sub_job, scores } => {
+            let names: Vec<String> = scores.iter().map(|(name, _)| name.clone()).collect();
+            let got = probe.hyper_node_order(job, sub_job.as_deref(), &names);
+            all_scores(&format!("score for {job}"), got, scores, judgement);
         }
     }
 }
@@ -161,6 +184,18 @@ fn node_order(
     match probe.node_order(&task.uid, node) {
         Some(got) => judgement.expect(close(wanted, got), what, wanted, got),
         None => judgement.skip(what),
+    }
+}
+
+fn all_scores(
+    what: &str,
+    got: Option<Vec<f64>>,
+    wanted: &[(String, f64)],
+    judgement: &mut Judgement,
+) {
+    let Some(got) = got else { return judgement.skip(what.to_owned()) };
+    for ((name, wanted), got) in wanted.iter().zip(got) {
+        judgement.expect(close(*wanted, got), format!("{what} of {name}"), wanted, got);
     }
 }
 

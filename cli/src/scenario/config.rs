@@ -15,7 +15,6 @@ const VOLCANO_PLUGINS: &[&str] = &[
     "drf",
     "extender",
     "gang",
-    "network-topology-aware",
     "nodegroup",
     "nodeorder",
     "numa-aware",

@@ -19,6 +19,7 @@ const MOST_SESSIONS: u32 = 100;
 
 /// Kinds that a simulated cluster takes into account.
 const KNOWN_KINDS: &[&str] = &[
+    "HyperNode",
     "Namespace",
     "Node",
     "PersistentVolume",

@@ -9,6 +9,7 @@ use super::calls;
 use super::config::Chosen;
 use super::expect::{self, Reading};
 use super::file::parse_duration;
+use super::hyper_nodes;
 use super::ingest::Ingest;
 use super::schema::{Expect, Scenario};
 use super::store::ObjectId;
@@ -186,9 +187,14 @@ fn begin(scenario: &Scenario, overrides: &Overrides) -> World {
     if !recorded {
         world.create_standard_queues(&scenario.objects);
     }
+    let view = scenario.hyper_node_view.as_ref();
+    let made = view.and_then(|view| hyper_nodes::objects(view, &scenario.objects));
     for object in &scenario.objects {
-        world.apply(object.clone());
+        if made.is_none() || object["kind"] != "HyperNode" {
+            world.apply(object.clone());
+        }
     }
+    made.into_iter().flatten().for_each(|object| world.apply(object));
     world
 }
 

@@ -279,6 +279,7 @@ impl World {
             NoticeKind::PodGroup => "PodGroup",
             NoticeKind::Queue => "Queue",
             NoticeKind::Node => "Node",
+            NoticeKind::HyperNode => "HyperNode",
         };
         let id = ObjectId::new(kind, Some(&notice.object.namespace), &notice.object.name);
         self.record(id, notice.warning, notice.reason, notice.message);

@@ -83,6 +83,19 @@ fn jobs(state: &State, findings: &mut Vec<Audit>) {
                 pending.add_request(request, 1);
             }
         }
+        for (at, sub_job) in
+            job.sub_jobs.iter().flat_map(|sub_jobs| sub_jobs.list.iter().enumerate())
+        {
+            let mut counts = Counts::default();
+            let own = job.tasks.iter().map(|&task| &state.tasks[task]);
+            own.filter(|task| task.sub_job == at as u32).for_each(|task| counts.enter(task.status));
+            if counts != sub_job.counts {
+                findings.push(Audit(format!(
+                    "job {}: counters of sub-group {} differ from its pods",
+                    job.key, sub_job.values
+                )));
+            }
+        }
         if counts != job.counts {
             findings.push(Audit(format!("job {}: counters differ from its pods", job.key)));
         }

@@ -112,6 +112,8 @@ pub enum NoticeKind {
     Queue,
     /// A node.
     Node,
+    /// A hypernode.
+    HyperNode,
 }
 
 /// An event to record on an object.

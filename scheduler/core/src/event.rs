@@ -60,6 +60,10 @@ pub enum Event {
     Queue(QueueObject),
     /// The queue of this name is gone.
     QueueDeleted(String),
+    /// A hypernode was added or changed.
+    HyperNode(HyperNodeObject),
+    /// The hypernode of this name is gone.
+    HyperNodeDeleted(String),
     /// A priority class was added or changed.
     PriorityClass(PriorityClassObject),
     /// The priority class of this name is gone.
@@ -448,14 +452,81 @@ pub struct PodGroupObject {
     pub min_quantities: Quantities,
     /// `spec.priorityClassName`.
     pub priority_class: String,
-    /// `spec.networkTopology` or a sub-group policy is present (later work; such a job is still gang scheduled).
-    pub has_topology: bool,
+    /// `spec.networkTopology`: how close to each other all members must be.
+    pub topology: Option<NetworkTopology>,
+    /// `spec.subGroupPolicy` in its order.
+    pub sub_groups: Vec<SubGroupPolicy>,
     /// Annotations (small; plugins read their keys).
     pub annotations: Labels,
     /// Labels.
     pub labels: Labels,
     /// Status as stored.
     pub status: PodGroupStatus,
+}
+
+/// `networkTopology` of a PodGroup or a sub-group policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetworkTopology {
+    /// `mode: hard`, also when absent; else `soft`.
+    pub hard: bool,
+    /// `highestTierAllowed`.
+    pub highest_tier: Option<i32>,
+    /// `highestTierName`, empty when absent.
+    pub highest_tier_name: String,
+}
+
+/// A kind of sub-group of a PodGroup.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SubGroupPolicy {
+    /// `name`.
+    pub name: String,
+    /// `subGroupSize`: members that a sub-group needs, 1 when absent; values below 0 count as 0.
+    pub size: i32,
+    /// `minSubGroups`: sub-groups that the gang needs; values below 0 count as 0.
+    pub min_sub_groups: i32,
+    /// `labelSelector`; `None` (absent) selects all pods.
+    pub selector: Option<LabelSelector>,
+    /// `matchLabelKeys`: labels whose values tell the sub-groups apart. Without any, no pod belongs to one (B19).
+    pub match_label_keys: Vec<String>,
+    /// `networkTopology` of each sub-group.
+    pub topology: Option<NetworkTopology>,
+}
+
+/// A hypernode: nodes that are close to each other in the network.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HyperNodeObject {
+    /// Name.
+    pub name: String,
+    /// `metadata.uid`.
+    pub uid: String,
+    /// `spec.tier`: the lower, the closer.
+    pub tier: i32,
+    /// `spec.tierName`, empty when absent.
+    pub tier_name: String,
+    /// `spec.members`.
+    pub members: Vec<HyperNodeMember>,
+}
+
+/// Members of a hypernode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HyperNodeMember {
+    /// `type: HyperNode` (else `Node`).
+    pub is_hyper_node: bool,
+    /// Which ones.
+    pub selector: MemberSelector,
+}
+
+/// How a hypernode names its members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemberSelector {
+    /// `exactMatch.name`.
+    Exact(String),
+    /// `regexMatch.pattern`, found anywhere in the name.
+    Regex(String),
+    /// `labelMatch`; the empty selector selects nothing.
+    Labels(LabelSelector),
+    /// None of the three.
+    None,
 }
 
 /// `status.state` of a queue.

@@ -4,6 +4,7 @@
 //! columns. Classes that nobody asks about cost nothing when nodes change.
 
 pub mod block_max;
+pub mod capacity;
 pub mod kernel;
 pub mod lack;
 pub mod score;

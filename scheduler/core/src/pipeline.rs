@@ -7,12 +7,17 @@ use crate::action::Action;
 use crate::index::score::ScoreConfig;
 use crate::matching::revocable::Zones;
 use crate::matching::static_filter::PredicateSwitches;
-use crate::plugin::{Admission, Delta, EvictFor, Evictor, Hooks, Invalid, OrderKey, Plugin, Vote};
+use crate::plugin::{
+    Admission, Delta, DomainSearch, EvictFor, Evictor, Hooks, Invalid, OrderKey, Plugin, Vote,
+};
 use crate::registry;
 use crate::state::State;
 use crate::state::classes::ClassId;
+use crate::state::hyper_nodes::DomainId;
 use crate::state::jobs::JobId;
+use crate::state::nodes::NodeId;
 use crate::state::queues::QueueId;
+use crate::state::sub_jobs::SubJobId;
 use crate::state::tasks::TaskId;
 
 #[derive(Debug)]
@@ -196,6 +201,48 @@ impl Pipeline {
         key
     }
 
+    /// Key that orders sub-groups of a job, without the tie-break.
+    pub fn sub_job_order(&self, state: &State, job: JobId, sub_job: SubJobId) -> OrderKey {
+        let mut key = OrderKey::default();
+        self.with(Hooks::SUB_JOB_ORDER)
+            .for_each(|slot| slot.plugin.sub_job_order(state, job, sub_job, &mut key));
+        key
+    }
+
+    /// Hypernodes that may be tried, in groups: as the first plugin says, else only the one that is given.
+    pub fn domains(&self, state: &State, search: &DomainSearch) -> Vec<Vec<DomainId>> {
+        let mut asked = self.with(Hooks::HYPER_NODE_GRADIENT);
+        asked.next().map_or_else(
+            || vec![vec![search.within]],
+            |slot| slot.plugin.hyper_node_gradient(state, search),
+        )
+    }
+
+    /// Scores of hypernodes: the sum over plugins.
+    pub fn hyper_node_order(
+        &mut self,
+        state: &State,
+        job: JobId,
+        sub_job: Option<SubJobId>,
+        domains: &[DomainId],
+    ) -> Vec<f64> {
+        let mut scores = vec![0.0; domains.len()];
+        for slot in self.with_mut(Hooks::HYPER_NODE_ORDER) {
+            slot.plugin.hyper_node_order(state, job, sub_job, domains, &mut scores);
+        }
+        scores
+    }
+
+    /// Scores of nodes that depend on where other pods of the gang run: the sum over plugins.
+    pub fn node_order(&mut self, state: &State, task: TaskId, nodes: &[NodeId]) -> Vec<f64> {
+        let mut sums = vec![0.0; nodes.len()];
+        for slot in self.with_mut(Hooks::NODE_ORDER) {
+            let scores = slot.plugin.node_order(state, task, nodes).unwrap_or_default();
+            sums.iter_mut().zip(scores).for_each(|(sum, score)| *sum += score);
+        }
+        sums
+    }
+
     /// Any plugin calls the queue overused.
     pub fn overused(&self, state: &State, queue: QueueId) -> bool {
         self.with(Hooks::OVERUSED).any(|slot| slot.plugin.overused(state, queue))
@@ -302,6 +349,19 @@ impl Pipeline {
     /// The first objection to a job; never gated.
     pub fn job_valid(&self, state: &State, job: JobId) -> Result<(), Invalid> {
         self.with(Hooks::JOB_VALID).try_for_each(|slot| slot.plugin.job_valid(state, job))
+    }
+
+    /// Every plugin agrees that what was placed for a sub-group may be kept.
+    pub fn sub_job_ready(&self, state: &State, job: JobId, sub_job: SubJobId) -> bool {
+        self.with(Hooks::SUB_JOB_READY).all(|slot| slot.plugin.sub_job_ready(state, job, sub_job))
+    }
+
+    /// As [`Pipeline::job_pipelined`], for a sub-group.
+    pub fn sub_job_pipelined(&self, state: &State, job: JobId, sub_job: SubJobId) -> bool {
+        vote(
+            self.with(Hooks::SUB_JOB_PIPELINED)
+                .map(|slot| (slot.tier, slot.plugin.sub_job_pipelined(state, job, sub_job))),
+        )
     }
 
     /// Every plugin agrees that the job may be committed.

@@ -9,6 +9,7 @@ pub mod cdp;
 pub mod conformance;
 pub mod drf;
 pub mod gang;
+pub mod network_topology_aware;
 pub mod nodeorder;
 pub mod overcommit;
 pub mod pdb;
@@ -32,8 +33,11 @@ use crate::matching::revocable::Zones;
 use crate::matching::static_filter::PredicateSwitches;
 use crate::state::State;
 use crate::state::classes::ClassId;
+use crate::state::hyper_nodes::{DomainId, Limit};
 use crate::state::jobs::JobId;
+use crate::state::nodes::NodeId;
 use crate::state::queues::QueueId;
+use crate::state::sub_jobs::SubJobId;
 use crate::state::tasks::{NO_JOB, NO_TASK, TaskId};
 
 bitflags! {
@@ -241,6 +245,17 @@ impl Evictor {
     pub const SHUFFLE: Self = Self { why: EvictFor::Shuffle, job: NO_JOB, task: NO_TASK };
 }
 
+/// A search for a hypernode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DomainSearch {
+    /// How far apart the pods may be.
+    pub limit: Limit,
+    /// The hypernode that they must stay within; the root for none.
+    pub within: DomainId,
+    /// The lowest hypernode that holds all of them that run already.
+    pub allocated: Option<DomainId>,
+}
+
 /// A placement, an eviction, or the undoing of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delta {
@@ -302,6 +317,30 @@ pub trait Plugin: Send + std::fmt::Debug {
     /// Part of the key that orders tasks of a job.
     fn task_order(&self, state: &State, task: TaskId, key: &mut OrderKey) {}
 
+    /// Part of the key that orders sub-groups of a job.
+    fn sub_job_order(&self, state: &State, job: JobId, sub_job: SubJobId, key: &mut OrderKey) {}
+
+    /// Hypernodes that may be tried, in groups, the first group first.
+    fn hyper_node_gradient(&self, state: &State, search: &DomainSearch) -> Vec<Vec<DomainId>> {
+        vec![vec![search.within]]
+    }
+
+    /// Adds to the scores of hypernodes for the pods of a job, or of one of its sub-groups; the highest is the best.
+    fn hyper_node_order(
+        &mut self,
+        state: &State,
+        job: JobId,
+        sub_job: Option<SubJobId>,
+        domains: &[DomainId],
+        scores: &mut [f64],
+    ) {
+    }
+
+    /// Scores of nodes that depend on where other pods of the job run, in the order of the nodes; `None`: nothing to say.
+    fn node_order(&mut self, state: &State, task: TaskId, nodes: &[NodeId]) -> Option<Vec<f64>> {
+        None
+    }
+
     /// Queue above its share: it gets nothing in this action.
     fn overused(&self, state: &State, queue: QueueId) -> bool {
         false
@@ -359,6 +398,16 @@ pub trait Plugin: Send + std::fmt::Debug {
 
     /// May the job keep the room it was promised?
     fn job_pipelined(&self, state: &State, job: JobId) -> Vote {
+        Vote::Abstain
+    }
+
+    /// May what was placed for a sub-group be kept?
+    fn sub_job_ready(&self, state: &State, job: JobId, sub_job: SubJobId) -> bool {
+        true
+    }
+
+    /// May a sub-group keep the room it was promised?
+    fn sub_job_pipelined(&self, state: &State, job: JobId, sub_job: SubJobId) -> Vote {
         Vote::Abstain
     }
 

@@ -100,6 +100,41 @@ impl<'c> Probe<'c> {
         if reasons.is_empty() { Ok(()) } else { Err(reasons) }
     }
 
+    /// Scores of nodes for a pod, with what depends on where other pods of its gang run; `None` for unknown objects.
+    pub fn batch_node_order(&mut self, pod_uid: &str, nodes: &[String]) -> Option<Vec<f64>> {
+        let mut scores = Vec::new();
+        for node in nodes {
+            scores.push(self.node_order(pod_uid, node)?);
+        }
+        let state = &self.core.state;
+        let task = state.tasks.get(pod_uid)?;
+        let nodes: Option<Vec<_>> = nodes.iter().map(|node| state.nodes.get(node)).collect();
+        let more = self.core.pipeline.node_order(state, task, &nodes?);
+        Some(scores.into_iter().zip(more).map(|(score, more)| score + more).collect())
+    }
+
+    /// Scores of hypernodes for a job, or for the sub-group of a name; `None` for unknown objects.
+    pub fn hyper_node_order(
+        &mut self,
+        job: &ObjectKey,
+        sub_job: Option<&str>,
+        names: &[String],
+    ) -> Option<Vec<f64>> {
+        let state = &self.core.state;
+        let job = state.job(job)?;
+        let sub_job = match (sub_job, &state.jobs[job as usize].sub_jobs) {
+            (None, _) => None,
+            (Some(name), Some(sub_jobs)) => {
+                let named = (0..sub_jobs.list.len() as u32).find(|&id| sub_jobs.name(id) == name);
+                Some(named?)
+            }
+            (Some(_), None) => return None,
+        };
+        let tree = state.hyper_nodes.tree();
+        let domains: Option<Vec<_>> = names.iter().map(|name| tree.get(name)).collect();
+        Some(self.core.pipeline.hyper_node_order(state, job, sub_job, &domains?))
+    }
+
     /// Score of a node for a pod, over all node scores of the configuration; `None` for unknown objects.
     pub fn node_order(&mut self, pod_uid: &str, node: &str) -> Option<f64> {
         let state = &mut self.core.state;

@@ -32,6 +32,9 @@ pub const PLUGINS: &[(&str, MakePlugin)] = &[
     ("nodeorder", || Box::<plugin::nodeorder::NodeOrder>::default()),
     ("binpack", || Box::<plugin::binpack::Binpack>::default()),
     ("overcommit", || Box::<plugin::overcommit::Overcommit>::default()),
+    ("network-topology-aware", || {
+        Box::<plugin::network_topology_aware::NetworkTopologyAware>::default()
+    }),
     ("sla", || Box::<plugin::sla::Sla>::default()),
     ("pdb", || Box::new(plugin::pdb::Pdb)),
     ("cdp", || Box::new(plugin::cdp::Cdp)),

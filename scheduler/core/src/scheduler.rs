@@ -165,6 +165,7 @@ impl Core {
             hopeless: FxHashMap::default(),
             trial_reasons: FxHashMap::default(),
             worksheets: FxHashMap::default(),
+            scope: None,
             bound: 0,
             evicted: 0,
             refused: 0,
@@ -237,6 +238,7 @@ impl Core {
             self.state.released();
         }
         self.state.refresh_queue_tree();
+        self.state.hyper_nodes.refresh(&self.state.nodes);
         self.pipeline.open(&self.state);
     }
 

@@ -5,6 +5,7 @@
 pub mod broken;
 mod choose;
 pub mod close;
+mod domain;
 pub mod hunt;
 mod nominate;
 pub mod order;
@@ -16,6 +17,7 @@ mod ranking;
 pub mod reasons;
 mod spare;
 pub mod statement;
+mod sub_jobs;
 mod victims;
 pub mod worksheet;
 
@@ -100,6 +102,8 @@ pub struct Session<'s> {
     pub trial_reasons: FxHashMap<TaskId, String>,
     /// Waiting pods of jobs that are being placed.
     pub worksheets: FxHashMap<JobId, worksheet::Worksheet>,
+    /// Only these nodes are looked at, a bit per slot: those of the hypernode that a gang is being placed in.
+    pub(crate) scope: Option<Arc<[u64]>>,
     /// Pods committed.
     pub bound: u32,
     /// Pods evicted.
@@ -122,6 +126,7 @@ impl Session<'_> {
     /// Runs the actions of the configuration in order.
     pub fn run(&mut self) {
         self.tell_bind_errors();
+        self.tell_hyper_node_problems();
         self.reserve_nominated();
         let mut actions = std::mem::take(&mut self.pipeline.actions);
         for action in &mut actions {

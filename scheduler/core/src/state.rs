@@ -5,6 +5,7 @@
 pub mod apply;
 pub mod classes;
 pub mod disruption;
+pub mod hyper_nodes;
 pub mod job_budget;
 pub mod jobs;
 pub mod nodes;
@@ -14,6 +15,7 @@ pub mod quotas;
 pub mod reach;
 pub mod resource;
 pub mod status;
+pub mod sub_jobs;
 pub mod tasks;
 pub mod volumes;
 pub mod waiting;
@@ -31,6 +33,7 @@ use crate::planted::{Bug, planted};
 use crate::stateful::StatefulState;
 use classes::Classes;
 use disruption::Budgets;
+use hyper_nodes::HyperNodes;
 use jobs::{Job, JobId};
 use nodes::{NO_NODE, NodeId, Nodes};
 use queue_tree::QueueTree;
@@ -39,6 +42,7 @@ use quotas::Quotas;
 use reach::Reach;
 use resource::{Dimensions, Ledger, Vector};
 use status::Status;
+use sub_jobs::NO_SUB_JOB;
 use tasks::{NO_JOB, NO_TASK, TaskId, Tasks};
 use volumes::Volumes;
 
@@ -59,6 +63,8 @@ pub struct State {
     pub queues: Vec<Queue>,
     /// Who stands above whom, as of the session's start.
     pub queue_tree: QueueTree,
+    /// Nodes that are close to each other.
+    pub hyper_nodes: HyperNodes,
     /// Volumes and claims.
     pub volumes: Volumes,
     /// PodDisruptionBudgets.
@@ -242,6 +248,10 @@ impl State {
         role.counts.enter(Status::Binding);
         job.counts.leave(row.status);
         job.counts.enter(Status::Binding);
+        if let Some(sub_jobs) = &mut job.sub_jobs {
+            sub_jobs.count(row.sub_job, row.status, false, -1);
+            sub_jobs.count(row.sub_job, Status::Binding, false, 1);
+        }
         row.status = Status::Binding;
     }
 
@@ -282,6 +292,11 @@ impl State {
             job.stuck -= u32::from(stuck);
         }
         let turns = job.has_surplus() != had_surplus;
+        if row.sub_job != NO_SUB_JOB
+            && let Some(sub_jobs) = &mut job.sub_jobs
+        {
+            sub_jobs.count(row.sub_job, row.status, best_effort, sign);
+        }
         let queue = &mut self.queues[job.queue as usize];
         let counts_for_queue = job.group.is_some();
         if row.status.is_charged() {

@@ -1,6 +1,8 @@
 //! Synthetic clusters for benches: deterministic event streams, produced piece by piece so that a million pods
 //! cost little beyond what the core keeps of them. [`BenchWorkload`] is a mixed GPU cluster with resident pods and
-//! a thousand waiting gangs; [`VolcanoWorkload`] repeats what the real Volcano was timed on.
+//! a thousand waiting gangs; [`VolcanoWorkload`] repeats what the real Volcano was timed on; [`TopologyWorkload`] has racks and spines.
+
+mod topology;
 
 use std::sync::Arc;
 
@@ -9,6 +11,8 @@ use crate::event::{
     PodGroupObject, PodGroupPhase, PodGroupStatus, PodObject, PodPhase, PodSpec, QueueObject,
     QueueState, Requirement, Taint, TaintEffect, Toleration,
 };
+
+pub use topology::TopologyWorkload;
 
 const GIB: i64 = 1 << 30;
 const GPU: &str = "nvidia.com/gpu";

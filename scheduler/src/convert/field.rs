@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 use tephra_api::quantity::Quantity;
 use tephra_api::resource;
-use tephra_core::event::{Amounts, Labels, ObjectKey, Quantities};
+use tephra_core::event::{Amounts, LabelSelector, Labels, ObjectKey, Quantities};
 
 use super::{clamp, default_key};
-use crate::decode::DecodeError;
+use crate::decode::{self, DecodeError};
 
 /// One object, or an object inside it.
 pub(super) struct Object<'v> {
@@ -136,6 +136,42 @@ impl<'v> Object<'v> {
                 other => Err(self.error(&format!("{path}[{index}]"), other, "is no object")),
             })
             .collect()
+    }
+
+    /// The object at a path; an empty one counts as absent.
+    pub(super) fn part(&self, path: &str) -> Result<Option<Object<'v>>, DecodeError> {
+        match self.get(path) {
+            None => Ok(None),
+            Some(Value::Object(fields)) => Ok((!fields.is_empty()).then(|| Object {
+                kind: self.kind,
+                identity: self.identity,
+                place: format!("{}{path}.", self.place),
+                fields,
+            })),
+            Some(other) => Err(self.error(path, other, "is no object")),
+        }
+    }
+
+    /// Strings of a list.
+    pub(super) fn texts(&self, path: &str) -> Result<Vec<String>, DecodeError> {
+        let items = match self.get(path) {
+            None => return Ok(Vec::new()),
+            Some(Value::Array(items)) => items,
+            Some(other) => return Err(self.error(path, other, "is no list")),
+        };
+        let text = |item: &Value| match item {
+            Value::String(text) => Ok(text.clone()),
+            other => Err(self.error(path, other, "is no string")),
+        };
+        items.iter().map(text).collect()
+    }
+
+    /// A label selector; `None` when absent.
+    pub(super) fn selector(&self, path: &str) -> Result<Option<LabelSelector>, DecodeError> {
+        let Some(value) = self.get(path) else { return Ok(None) };
+        decode::selector(&value.to_string())
+            .map(Some)
+            .map_err(|error| self.error(path, value, error.to_string()))
     }
 
     /// Labels or annotations, sorted.

@@ -1,6 +1,7 @@
 //! Odd objects: none panics, each is read or named.
 
 use serde_json::json;
+use tephra_core::event::{LabelSelector, Operator, Requirement};
 
 use super::*;
 
@@ -32,7 +33,78 @@ fn a_pod_group_is_read_with_spec_and_status() {
     );
     assert_eq!((group.status.phase, group.status.running), (PodGroupPhase::Inqueue, 2));
     assert_eq!(group.status.conditions[0].since_ms, 2_000);
-    assert!(!group.has_topology);
+    assert_eq!((group.topology, group.sub_groups), (None, vec![]));
+}
+
+#[test]
+fn topologies_sub_groups_and_hypernodes_are_read() {
+    let group = pod_group(&json!({
+        "metadata": {"name": "g"},
+        "spec": {
+            "networkTopology": {"mode": "soft", "highestTierAllowed": 2},
+            "subGroupPolicy": [
+                {},
+                {
+                    "name": "stage",
+                    "subGroupSize": 4,
+                    "minSubGroups": -1,
+                    "labelSelector": {"matchLabels": {"a": "b"}},
+                    "matchLabelKeys": ["k"],
+                    "networkTopology": {"highestTierName": "rack"}
+                }
+            ]
+        }
+    }))
+    .unwrap();
+    let wish = NetworkTopology { hard: false, highest_tier: Some(2), ..Default::default() };
+    assert_eq!(group.topology, Some(wish));
+    assert_eq!(group.sub_groups[0], SubGroupPolicy { size: 1, ..Default::default() });
+    let equals =
+        Requirement { key: "a".to_owned(), operator: Operator::In, values: vec!["b".to_owned()] };
+    let selector = LabelSelector { requirements: vec![equals] };
+    assert_eq!(
+        group.sub_groups[1],
+        SubGroupPolicy {
+            name: "stage".to_owned(),
+            size: 4,
+            min_sub_groups: 0,
+            selector: Some(selector.clone()),
+            match_label_keys: vec!["k".to_owned()],
+            topology: Some(NetworkTopology {
+                hard: true,
+                highest_tier: None,
+                highest_tier_name: "rack".to_owned(),
+            }),
+        }
+    );
+    let member = |kind: &str, selector: Value| json!({"type": kind, "selector": selector});
+    let object = hyper_node(&json!({
+        "metadata": {"name": "h", "uid": "u"},
+        "spec": {"tier": 1e12, "tierName": "rack", "members": [
+            member("HyperNode", json!({"exactMatch": {"name": "x"}})),
+            member("Node", json!({"regexMatch": {"pattern": "^n"}})),
+            member("Node", json!({"labelMatch": {"matchLabels": {"a": "b"}}})),
+            {"type": "Node"},
+        ]}
+    }))
+    .unwrap();
+    assert_eq!(
+        (object.name.as_str(), object.tier, object.tier_name.as_str()),
+        ("h", i32::MAX, "rack")
+    );
+    let selectors: Vec<_> =
+        object.members.iter().map(|m| (m.is_hyper_node, m.selector.clone())).collect();
+    assert_eq!(
+        selectors,
+        [
+            (true, MemberSelector::Exact("x".to_owned())),
+            (false, MemberSelector::Regex("^n".to_owned())),
+            (false, MemberSelector::Labels(selector)),
+            (false, MemberSelector::None),
+        ]
+    );
+    let wrong = json!({"metadata": {"name": "g"}, "spec": {"networkTopology": {"highestTierAllowed": "x"}}});
+    assert_eq!(pod_group(&wrong).unwrap_err().path, "spec.networkTopology.highestTierAllowed");
 }
 
 #[test]

@@ -19,6 +19,17 @@ pub(crate) struct Object {
     pub(super) event: Option<Event>,
 }
 
+/// Whether the scheduler can do without a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// It cannot.
+    Always,
+    /// A server that does not know the kind has none of them.
+    WhereKnown,
+    /// Only some plugin reads it: when it may not be listed, the scheduler does without.
+    WhereAllowed,
+}
+
 /// One watched kind.
 pub(crate) trait Kind: Send + Sync + 'static {
     /// Name for logs and metrics, e.g. `Pod`.
@@ -29,9 +40,9 @@ pub(crate) trait Kind: Send + Sync + 'static {
     fn read(&mut self, bytes: &[u8]) -> Result<Object, DecodeError>;
     /// The event that says an object is gone.
     fn gone(&self, id: &Id) -> Event;
-    /// Only some plugin reads it: when it may not be listed, the scheduler does without.
-    fn optional(&self) -> bool {
-        false
+    /// Whether the scheduler can do without it.
+    fn need(&self) -> Need {
+        Need::Always
     }
     /// Identity of an object that could not be read.
     fn unread(&self, error: &DecodeError) -> Id {
@@ -133,7 +144,7 @@ pub(crate) struct Small {
     path: &'static str,
     read: fn(&Value) -> Result<Event, DecodeError>,
     gone: fn(ObjectKey) -> Event,
-    optional: bool,
+    need: Need,
 }
 
 /// PodGroups.
@@ -142,7 +153,7 @@ pub(crate) const POD_GROUPS: Small = Small {
     path: "/apis/scheduling.volcano.sh/v1beta1/podgroups",
     read: |value| convert::pod_group(value).map(Event::PodGroup),
     gone: Event::PodGroupDeleted,
-    optional: false,
+    need: Need::Always,
 };
 
 /// Queues.
@@ -151,7 +162,16 @@ pub(crate) const QUEUES: Small = Small {
     path: "/apis/scheduling.volcano.sh/v1beta1/queues",
     read: |value| convert::queue(value).map(Event::Queue),
     gone: |key| Event::QueueDeleted(key.name),
-    optional: false,
+    need: Need::Always,
+};
+
+/// Hypernodes. A cluster may not have the kind.
+pub(crate) const HYPER_NODES: Small = Small {
+    name: "HyperNode",
+    path: "/apis/topology.volcano.sh/v1alpha1/hypernodes",
+    read: |value| convert::hyper_node(value).map(Event::HyperNode),
+    gone: |key| Event::HyperNodeDeleted(key.name),
+    need: Need::WhereKnown,
 };
 
 /// Priority classes.
@@ -160,7 +180,7 @@ pub(crate) const PRIORITY_CLASSES: Small = Small {
     path: "/apis/scheduling.k8s.io/v1/priorityclasses",
     read: |value| convert::priority_class(value).map(Event::PriorityClass),
     gone: |key| Event::PriorityClassDeleted(key.name),
-    optional: false,
+    need: Need::Always,
 };
 
 /// Namespaces.
@@ -169,7 +189,7 @@ pub(crate) const NAMESPACES: Small = Small {
     path: "/api/v1/namespaces",
     read: |value| convert::namespace(value).map(Event::Namespace),
     gone: |key| Event::NamespaceDeleted(key.name),
-    optional: false,
+    need: Need::Always,
 };
 
 /// Claims on volumes.
@@ -178,7 +198,7 @@ pub(crate) const VOLUME_CLAIMS: Small = Small {
     path: "/api/v1/persistentvolumeclaims",
     read: |value| convert::volume_claim(value).map(Event::VolumeClaim),
     gone: Event::VolumeClaimDeleted,
-    optional: false,
+    need: Need::Always,
 };
 
 /// Volumes.
@@ -187,7 +207,7 @@ pub(crate) const VOLUMES: Small = Small {
     path: "/api/v1/persistentvolumes",
     read: |value| convert::volume(value).map(Event::Volume),
     gone: |key| Event::VolumeDeleted(key.name),
-    optional: false,
+    need: Need::Always,
 };
 
 /// Budgets of plugin `pdb`.
@@ -196,7 +216,7 @@ pub(crate) const DISRUPTION_BUDGETS: Small = Small {
     path: "/apis/policy/v1/poddisruptionbudgets",
     read: |value| convert::disruption_budget(value).map(Event::DisruptionBudget),
     gone: Event::DisruptionBudgetDeleted,
-    optional: true,
+    need: Need::WhereAllowed,
 };
 
 /// Quotas of plugin `resourcequota`.
@@ -205,7 +225,7 @@ pub(crate) const RESOURCE_QUOTAS: Small = Small {
     path: "/api/v1/resourcequotas",
     read: |value| convert::resource_quota(value).map(Event::ResourceQuota),
     gone: Event::ResourceQuotaDeleted,
-    optional: true,
+    need: Need::WhereAllowed,
 };
 
 impl Kind for Small {
@@ -213,12 +233,12 @@ impl Kind for Small {
         self.name
     }
 
-    fn optional(&self) -> bool {
-        self.optional
-    }
-
     fn path(&self) -> &'static str {
         self.path
+    }
+
+    fn need(&self) -> Need {
+        self.need
     }
 
     fn read(&mut self, bytes: &[u8]) -> Result<Object, DecodeError> {

@@ -7,7 +7,7 @@ use http_body_util::BodyExt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::kind::Kind;
+use super::kind::{Kind, Need};
 use super::lines::Change;
 use super::{Batch, Closed, Feed, Reader};
 use crate::backoff;
@@ -70,6 +70,9 @@ impl<K: Kind> Reader<K> {
             self.shared.metrics.relist(self.kind.name());
             let error = match self.list_once().await {
                 Ok(()) => return Ok(()),
+                Err(ListError::UnknownKind) if self.kind.need() == Need::WhereKnown => {
+                    return self.know_none().await;
+                }
                 Err(ListError::Closed) => return Err(Closed),
                 Err(error) => error,
             };
@@ -77,7 +80,7 @@ impl<K: Kind> Reader<K> {
                 tracing::warn!(kind = self.kind.name(), %error, "could not list; trying again");
                 told = error.to_string();
             }
-            if self.kind.optional()
+            if self.kind.need() == Need::WhereAllowed
                 && matches!(
                     error,
                     ListError::Refused(StatusCode::FORBIDDEN) | ListError::UnknownKind
@@ -87,7 +90,7 @@ impl<K: Kind> Reader<K> {
                 self.tell(Feed::Synced(self.kind.name())).await?;
             }
             if matches!(error, ListError::Older { .. }) {
-                if !self.kind.optional() {
+                if self.kind.need() != Need::WhereAllowed {
                     self.tell(Feed::Unsynced(self.kind.name())).await?;
                 }
                 older += 1;
@@ -100,6 +103,17 @@ impl<K: Kind> Reader<K> {
             }
             tokio::time::sleep(pauses.next().unwrap_or(PATIENCE)).await;
         }
+    }
+
+    /// The server does not have the kind: whatever was known of it is gone.
+    async fn know_none(&mut self) -> Result<(), Closed> {
+        self.store.begin_list();
+        let gone = self.store.end_list(0);
+        let events = gone.iter().map(|id| self.kind.gone(id)).collect();
+        self.passed = 0;
+        self.resume.clear();
+        self.unknown = true;
+        self.deliver(Batch { events, ..Batch::default() }).await
     }
 
     async fn list_once(&mut self) -> Result<(), ListError> {
@@ -135,6 +149,7 @@ impl<K: Kind> Reader<K> {
         self.deliver(Batch { events, ..Batch::default() }).await?;
         self.passed = self.passed.max(version);
         self.resume = text;
+        self.unknown = false;
         tracing::debug!(kind = self.kind.name(), objects = self.store.len(), "listed");
         Ok(())
     }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tephra_process::serve::MetricsText;
 
-use super::kind::{Nodes, Pods};
+use super::kind::{HYPER_NODES, Nodes, Pods, QUEUES};
 use super::*;
 use crate::decode::Names;
 use crate::scripted::{Answer, Script};
@@ -69,6 +69,8 @@ fn short(event: &Event) -> String {
         Event::NodeDeleted(name) => format!("{name} gone"),
         Event::Pod(pod) => format!("{} {}", pod.key.name, pod.uid),
         Event::PodDeleted(uid) => format!("{uid} gone"),
+        Event::HyperNode(object) => object.name.clone(),
+        Event::HyperNodeDeleted(name) => format!("{name} gone"),
         other => format!("{other:?}"),
     }
 }
@@ -90,6 +92,20 @@ async fn a_kind_is_listed_in_pages_and_then_watched_from_the_version_of_the_list
     assert_eq!(read.requests[0], "GET /api/v1/nodes?limit=500");
     assert_eq!(read.requests[1], "GET /api/v1/nodes?limit=500&continue=a%2B%2F%3D");
     assert!(read.requests[2].contains("watch=true") && read.requests[2].contains("Version=10&"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_without_the_kind_of_hypernodes_has_none_until_it_comes() {
+    let unknown = || Answer::json(404, &json!({"kind": "Status", "code": 404}));
+    let object = json!({"metadata": {"name": "h", "resourceVersion": "3"}});
+    let expired = Answer::json(410, &json!({"kind": "Status", "code": 410}));
+    let answers = vec![unknown(), list(3, &[object]), expired, unknown()];
+    let seen = read(HYPER_NODES, answers).await;
+    assert_eq!(seen.told, ["synced", "h", "synced", "unsynced", "h gone", "synced"]);
+    assert!(!seen.requests[1].contains("watch=true"), "{:?}", seen.requests);
+    // Other kinds are needed: the reader goes on asking for them.
+    let seen = read(QUEUES, vec![unknown(), unknown(), list(3, &[])]).await;
+    assert_eq!(seen.told, ["synced"]);
 }
 
 #[tokio::test(start_paused = true)]

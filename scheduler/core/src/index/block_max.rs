@@ -3,6 +3,7 @@
 //! found by looking at about 25 groups. Within a block only the strips of eight lanes that changed are evaluated again.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::kernel::{Backend, BlockResult, Question, Room, evaluate, evaluate_lanes};
 use super::score::ClassHot;
@@ -19,6 +20,8 @@ pub struct ClassIndex {
     pub hot: ClassHot,
     /// Its static key.
     pub key: KeyId,
+    /// Bit per slot: only these count.
+    only: Option<Arc<[u64]>>,
     key_epoch: u32,
     constant: Option<f64>,
     /// Version of each block when it was evaluated; 0 for never.
@@ -80,6 +83,7 @@ impl ClassIndex {
         Self {
             hot,
             key,
+            only: None,
             key_epoch: 0,
             constant: None,
             seen: Vec::new(),
@@ -92,6 +96,20 @@ impl ClassIndex {
             seen_strips: Vec::new(),
             strips: Vec::new(),
             lanes: Box::default(),
+        }
+    }
+
+    /// An index of some nodes only: a bit per slot says which.
+    pub fn within(hot: ClassHot, key: KeyId, only: Arc<[u64]>) -> Self {
+        Self { only: Some(only), ..Self::new(hot, key) }
+    }
+
+    /// Lanes of a block that may take the class.
+    fn mask(&self, key: &StaticKey, block: usize) -> u64 {
+        let mask = key.mask.get(block).copied().unwrap_or(0);
+        match &self.only {
+            Some(only) => mask & only.get(block).copied().unwrap_or(0),
+            None => mask,
         }
     }
 
@@ -124,7 +142,7 @@ impl ClassIndex {
 
     /// Evaluates the strips of a block that changed, and remembers what the block offers now.
     fn catch_up(&mut self, nodes: &Nodes, key: &StaticKey, backend: Backend, block: usize) {
-        let mask = key.mask.get(block).copied().unwrap_or(0);
+        let mask = self.mask(key, block);
         let (first, end) = (block * STRIPS, (block + 1) * STRIPS);
         let mut at = if mask == 0 { end } else { first };
         if mask == 0 {
@@ -219,7 +237,7 @@ impl ClassIndex {
         let mut lanes = BlockResult::default();
         let with_room = (0..self.copies.len()).filter(|&block| self.copies[block] > 0);
         with_room.flat_map(move |block| {
-            let question = question(&self.hot, nodes, key.mask[block], block, &[0.0; LANES]);
+            let question = question(&self.hot, nodes, self.mask(key, block), block, &[0.0; LANES]);
             evaluate(backend, &question, &mut lanes);
             let copies = lanes.copies;
             let takes = (0..LANES).filter(move |&lane| copies[lane] >= 1.0);

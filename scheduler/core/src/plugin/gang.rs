@@ -8,6 +8,7 @@ use super::{Evictor, Hooks, Invalid, OrderKey, Plugin, Vote};
 use crate::planted::{Bug, planted};
 use crate::state::State;
 use crate::state::jobs::JobId;
+use crate::state::sub_jobs::SubJobId;
 use crate::state::tasks::{NO_JOB, TaskId};
 
 /// The plugin.
@@ -38,6 +39,12 @@ impl Plugin for Gang {
                 message: "Not enough valid pods of each task for gang-scheduling".to_owned(),
             });
         }
+        if !job.sub_jobs_valid() {
+            return Err(Invalid {
+                reason: reasons::NOT_ENOUGH_PODS_OF_TASK,
+                message: "Not enough valid subGroups of each task for gang-scheduling".to_owned(),
+            });
+        }
         let (valid, min) = (job.counts.valid(), job.min_member());
         if valid < min {
             return Err(Invalid {
@@ -59,13 +66,30 @@ impl Plugin for Gang {
         if planted(Bug::NoGangCheck) {
             return true;
         }
-        let job = &state.jobs[job as usize];
-        job.is_ready() && job.roles_ready()
+        state.jobs[job as usize].is_whole()
     }
 
     fn job_pipelined(&self, state: &State, job: JobId) -> Vote {
         let job = &state.jobs[job as usize];
-        if job.is_pipelined() && job.roles_pipelined() { Vote::Permit } else { Vote::Reject }
+        let promised = job.is_pipelined() && job.roles_pipelined() && job.sub_jobs_pipelined();
+        if promised { Vote::Permit } else { Vote::Reject }
+    }
+
+    /// Sub-groups that are not ready go before ready ones.
+    fn sub_job_order(&self, state: &State, job: JobId, sub_job: SubJobId, key: &mut OrderKey) {
+        key.push(i64::from(self.sub_job_ready(state, job, sub_job)));
+    }
+
+    fn sub_job_ready(&self, state: &State, job: JobId, sub_job: SubJobId) -> bool {
+        let sub_jobs = &state.jobs[job as usize].sub_jobs;
+        sub_jobs.as_ref().is_none_or(|sub_jobs| sub_jobs.list[sub_job as usize].is_ready())
+    }
+
+    fn sub_job_pipelined(&self, state: &State, job: JobId, sub_job: SubJobId) -> Vote {
+        let sub_jobs = &state.jobs[job as usize].sub_jobs;
+        let promised =
+            sub_jobs.as_ref().is_none_or(|sub_jobs| sub_jobs.list[sub_job as usize].is_pipelined());
+        if promised { Vote::Permit } else { Vote::Reject }
     }
 
     fn job_starving(&self, state: &State, job: JobId) -> bool {

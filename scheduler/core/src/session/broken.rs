@@ -75,7 +75,7 @@ impl Session<'_> {
         let mut tasks = pending_tasks(self.state, job, false);
         self.sort_tasks(&mut tasks);
         for task in tasks {
-            if missing > 0 && self.place_alone(task) {
+            if missing > 0 && self.place_member(task) {
                 missing -= 1;
             }
         }

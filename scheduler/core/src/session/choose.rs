@@ -16,6 +16,11 @@ impl Session<'_> {
     /// Takes the index of a class out of the state, up to date; `None` for classes that can be placed nowhere.
     pub(super) fn take_index(&mut self, class: ClassId) -> Option<Box<ClassIndex>> {
         let mut index = self.detach_index(class)?;
+        if let Some(scope) = &self.scope {
+            let within = ClassIndex::within(index.hot.clone(), index.key, scope.clone());
+            self.state.classes.list[class as usize].index =
+                Some(std::mem::replace(&mut *index, within).into());
+        }
         let keys = &self.state.classes.keys;
         refresh_all(std::iter::once(&mut *index), &self.state.nodes, keys, self.backend);
         Some(index)
@@ -40,7 +45,11 @@ impl Session<'_> {
         Some(index)
     }
 
+    /// Gives an index back; one of a hypernode is done with.
     pub(super) fn return_index(&mut self, class: ClassId, index: Option<Box<ClassIndex>>) {
+        if self.scope.is_some() {
+            return;
+        }
         self.state.classes.list[class as usize].index = index;
     }
 
@@ -74,6 +83,7 @@ impl Session<'_> {
         let node = self.state.nodes.get(&self.state.nominated.get(&task)?.node)?;
         let class = &self.state.classes.list[self.state.tasks[task].class as usize];
         if !self.state.classes.keys[class.key as usize].allows(node)
+            || !self.sees(node)
             || !self.volumes_allow(task, node)
             || !self.state.nodes.fits_after(node, &class.request)
         {
@@ -129,6 +139,15 @@ impl Session<'_> {
         node
     }
 
+    /// Lanes of a block that are looked at.
+    fn seen_lanes(&self, block: usize) -> u64 {
+        self.scope.as_ref().map_or(u64::MAX, |scope| scope.get(block).copied().unwrap_or(0))
+    }
+
+    fn sees(&self, node: NodeId) -> bool {
+        self.seen_lanes(node as usize / LANES) >> (node as usize % LANES) & 1 == 1
+    }
+
     pub(super) fn has_volumes(&self, task: TaskId) -> bool {
         self.state.tasks[task].held.as_ref().is_some_and(|held| !held.claims.is_empty())
     }
@@ -151,7 +170,8 @@ impl Session<'_> {
         let mut out = BlockResult::default();
         let mut fixed = [0.0; LANES];
         for block in 0..self.state.nodes.blocks() {
-            let mask = self.state.classes.keys[key as usize].mask.get(block).copied().unwrap_or(0);
+            let mask = self.state.classes.keys[key as usize].mask.get(block).copied().unwrap_or(0)
+                & self.seen_lanes(block);
             let mut bits = 0;
             if mask != 0 {
                 let question = Question {

@@ -41,7 +41,7 @@ impl Session<'_> {
         let mut unschedulable = None;
         let below = self.is_below_minimum(job);
         if self.pipeline.gang && !row.tasks.is_empty() {
-            if row.is_ready() && row.roles_ready() {
+            if row.is_whole() {
                 if !has(&group.status, reasons::SCHEDULED) {
                     set(
                         &mut status,
@@ -76,7 +76,7 @@ impl Session<'_> {
                     message: message.clone(),
                 });
             }
-        } else if row.is_ready() && row.roles_ready() {
+        } else if row.is_whole() {
             for condition in &mut status.conditions {
                 // The gang has what it waited for: an old complaint must not stand beside it.
                 if condition.kind == reasons::UNSCHEDULABLE {
@@ -126,8 +126,7 @@ impl Session<'_> {
             && group.status.succeeded == count(Status::Succeeded)
             && group.status.failed == count(Status::Failed)
             && !row.tasks.is_empty()
-            && row.is_ready()
-            && row.roles_ready()
+            && row.is_whole()
             && !self.refusals.contains_key(&job)
             && group.status.phase == self.phase_of(job, false)
     }
@@ -159,7 +158,7 @@ impl Session<'_> {
     /// A gang with pods that is not ready, also not counting those that are just leaving their nodes (B12).
     fn is_below_minimum(&self, job: JobId) -> bool {
         let row = &self.state.jobs[job as usize];
-        if !self.pipeline.gang || row.tasks.is_empty() || (row.is_ready() && row.roles_ready()) {
+        if !self.pipeline.gang || row.tasks.is_empty() || row.is_whole() {
             return false;
         }
         let leaving = self.leaving(job);

@@ -89,7 +89,7 @@ impl Session<'_> {
         !row.is_pending()
             && queue.exists
             && !matches!(queue.state, QueueState::Closed | QueueState::Closing)
-            && !row.has_topology
+            && !row.is_structured()
             && !(row.bind_failures > 1 && self.state.now_ms < row.retry_at_ms)
             && self.pipeline.job_valid(self.state, job).is_ok()
             && self.pipeline.job_starving(self.state, job)

@@ -39,6 +39,9 @@ struct Alike {
 impl Session<'_> {
     /// Places what a gang still needs for its minimum, wherever it fits.
     pub(super) fn pack(&mut self, job: JobId, sheet: &mut Worksheet) -> LastTry {
+        if sheet.sub_job.is_some() {
+            return LastTry::Undecided;
+        }
         let kinds = self.kinds_of(sheet);
         let waiting = || kinds.iter().flat_map(|kind| &kind.tasks).copied();
         let depends = |task| self.depends_on_pods(task) || self.state.tasks[task].held.is_some();

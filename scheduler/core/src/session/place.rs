@@ -64,7 +64,15 @@ impl Session<'_> {
         if needs_all && let Some(refusal) = self.foreseen(job, sheet) {
             return Outcome::Refused { refusal, lasting: true };
         }
+        if self.state.jobs[job as usize].is_structured() {
+            return self.turn_in_domains(job, sheet);
+        }
         let lasting = self.order_is_irrelevant(sheet);
+        self.attempt(job, sheet, lasting)
+    }
+
+    /// Tries to place what a sheet needs, in several orders.
+    pub(super) fn attempt(&mut self, job: JobId, sheet: &mut Worksheet, lasting: bool) -> Outcome {
         let from = self.journal.savepoint();
         let mut refusal = None;
         for order in 0..ORDERS {
@@ -73,7 +81,7 @@ impl Session<'_> {
             }
             let start = sheet.next;
             let refused = self.walk(job, sheet);
-            if self.pipeline.job_ready(self.state, job) {
+            if self.is_ready(job, sheet) {
                 if let Some(refused) = refused {
                     // The gang is whole; what is refused is surplus, and its pods are told why they wait.
                     self.refusals.entry(job).or_insert(refused);
@@ -82,7 +90,7 @@ impl Session<'_> {
                 let more = sheet.next < sheet.tasks.len();
                 return if placed || more { Outcome::Ready { more } } else { Outcome::Nothing };
             }
-            if self.pipeline.job_pipelined(self.state, job) {
+            if self.is_pipelined(job, sheet) {
                 let promised = self.state.jobs[job as usize].is_pipelined();
                 return Outcome::Pipelined { refusal: refused.filter(|_| !promised) };
             }
@@ -98,6 +106,22 @@ impl Session<'_> {
         Outcome::Refused { refusal: refusal.unwrap_or(Refusal::Members), lasting }
     }
 
+    /// The job, or the sub-group that a sheet is of, may be committed.
+    pub(super) fn is_ready(&self, job: JobId, sheet: &Worksheet) -> bool {
+        match sheet.sub_job {
+            Some(sub_job) => self.pipeline.sub_job_ready(self.state, job, sub_job),
+            None => self.pipeline.job_ready(self.state, job),
+        }
+    }
+
+    /// It may keep room that is being freed.
+    fn is_pipelined(&self, job: JobId, sheet: &Worksheet) -> bool {
+        match sheet.sub_job {
+            Some(sub_job) => self.pipeline.sub_job_pipelined(self.state, job, sub_job),
+            None => self.pipeline.job_pipelined(self.state, job),
+        }
+    }
+
     /// Even with all that may be tried the gang would stay below its minimum.
     fn lacks_members(&self, job: JobId, sheet: &Worksheet) -> bool {
         let row = &self.state.jobs[job as usize];
@@ -108,7 +132,7 @@ impl Session<'_> {
     /// Pods of one class that look at no other pods: how many of them fit does not depend on what went where, so
     /// less room never means more copies. With several classes a greedy walk may succeed where it failed before,
     /// merely because somebody else took a node; pods with affinity may follow others that came.
-    fn order_is_irrelevant(&self, sheet: &Worksheet) -> bool {
+    pub(super) fn order_is_irrelevant(&self, sheet: &Worksheet) -> bool {
         let task = sheet.tasks[sheet.next];
         sheet.left().count() == 1 && !self.depends_on_pods(task) && !self.has_volumes(task)
     }
@@ -172,7 +196,7 @@ impl Session<'_> {
                             let key = &self.state.classes.keys[index.key as usize];
                             index.placed(&self.state.nodes, key, self.backend, node);
                         }
-                        if self.pipeline.job_ready(self.state, job) {
+                        if self.is_ready(job, sheet) {
                             return true;
                         }
                         continue;
@@ -185,7 +209,7 @@ impl Session<'_> {
             }
             refusal.get_or_insert(problem);
             failed.push(role);
-            if !self.state.jobs[job as usize].may_continue(failed) {
+            if !self.state.jobs[job as usize].may_continue(sheet.sub_job, failed) {
                 return true;
             }
             if role != 0 {

@@ -9,6 +9,7 @@ use crate::state::classes::ClassId;
 use crate::state::jobs::JobId;
 use crate::state::nodes::NodeId;
 use crate::state::status::Status;
+use crate::state::sub_jobs::SubJobId;
 use crate::state::tasks::TaskId;
 
 /// Waiting pods of a job, in order; `next` is the first that was not tried in this session.
@@ -17,6 +18,8 @@ pub struct Worksheet {
     pub(super) tasks: Vec<TaskId>,
     runs: Vec<Run>,
     pub(super) next: usize,
+    /// They are all of this sub-group, and what counts is that it is ready.
+    pub(super) sub_job: Option<SubJobId>,
 }
 
 /// Pods of one class and role in a row.
@@ -29,7 +32,7 @@ pub(super) struct Run {
 }
 
 impl Worksheet {
-    fn new(state: &State, tasks: Vec<TaskId>) -> Self {
+    pub(super) fn new(state: &State, tasks: Vec<TaskId>) -> Self {
         let mut runs: Vec<Run> = Vec::new();
         for (at, &task) in tasks.iter().enumerate() {
             let row = &state.tasks[task];
@@ -38,7 +41,7 @@ impl Worksheet {
                 _ => runs.push(Run { class: row.class, role: row.role, start: at, end: at + 1 }),
             }
         }
-        Self { tasks, runs, next: 0 }
+        Self { tasks, runs, next: 0, sub_job: None }
     }
 
     /// What is left of the runs.
@@ -71,7 +74,7 @@ impl Worksheet {
     pub(super) fn drop_placed(&mut self, state: &State) {
         let mut tasks = self.tasks.split_off(self.next);
         tasks.retain(|&task| state.tasks[task].status == Status::Pending);
-        *self = Self::new(state, tasks);
+        *self = Self { sub_job: self.sub_job, ..Self::new(state, tasks) };
     }
 }
 

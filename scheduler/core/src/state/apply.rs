@@ -30,6 +30,14 @@ impl State {
             Event::PodGroupDeleted(key) => self.remove_group(&key),
             Event::Queue(queue) => self.set_queue(queue),
             Event::QueueDeleted(name) => self.remove_queue(&name),
+            Event::HyperNode(object) => {
+                self.hyper_nodes.set(object, &self.nodes);
+                self.released();
+            }
+            Event::HyperNodeDeleted(name) => {
+                self.hyper_nodes.remove(&name);
+                self.released();
+            }
             Event::PriorityClass(class) => {
                 self.priority_classes
                     .insert(class.name.as_str().into(), (class.value, class.global_default));

@@ -12,6 +12,7 @@ use super::nodes::{LANES, NodeId, Nodes};
 use super::resource::{CPU, Dimensions, MEMORY, PODS, REQUEST_LIMIT, Request};
 use crate::event::{NodeSelectorTerm, Operator, PodSpec, Taint};
 use crate::index::ClassIndex;
+use crate::index::capacity::Capacity;
 use crate::matching::image::{image_locality, normalized_image_name};
 use crate::matching::revocable::Zones;
 use crate::matching::static_filter::{NodeSignature, PredicateSwitches, StaticReason, check};
@@ -104,6 +105,8 @@ pub struct Class {
     pub tasks: u32,
     /// Block-max index, built on first use.
     pub index: Option<Box<ClassIndex>>,
+    /// Copies by hypernode, built when a gang first asks for one.
+    pub capacity: Option<Box<Capacity>>,
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -200,6 +203,7 @@ impl Classes {
                 stateful: identity.stateful.is_some(),
                 tasks: 0,
                 index: None,
+                capacity: None,
             });
             self.by_identity.insert(identity, class);
             class
@@ -217,6 +221,7 @@ impl Classes {
         class.tasks -= 1;
         if class.tasks == 0 {
             class.index = None;
+            class.capacity = None;
         }
     }
 
@@ -508,6 +513,7 @@ impl Classes {
         self.keys = keys;
         for class in &mut self.list {
             class.index = None;
+            class.capacity = None;
         }
     }
 

@@ -11,8 +11,9 @@ use super::nodes::NodeId;
 use super::queues::QueueId;
 use super::resource::{Ledger, Request, Vector};
 use super::status::{Counts, Status};
+use super::sub_jobs::{SubJobId, SubJobs};
 use super::tasks::TaskId;
-use crate::event::{ObjectKey, PodGroupPhase, PodGroupStatus, Quantities};
+use crate::event::{NetworkTopology, ObjectKey, PodGroupPhase, PodGroupStatus, Quantities};
 
 /// Dense number of a job.
 pub type JobId = u32;
@@ -111,8 +112,10 @@ pub struct Job {
     pub bind_failures: u32,
     /// After repeated refusals of binds: not tried before this time.
     pub retry_at_ms: i64,
-    /// Network topology or sub-groups are asked for (later work).
-    pub has_topology: bool,
+    /// How close to each other in the network its members must be.
+    pub topology: Option<NetworkTopology>,
+    /// Its sub-groups, if the PodGroup has policies for any.
+    pub sub_jobs: Option<Box<SubJobs>>,
     /// Why admission was last refused, as told on the PodGroup.
     pub told_rejection: Option<Box<str>>,
     /// Pods evicted for it that the API server is not known to delete yet.
@@ -231,6 +234,31 @@ impl Job {
         })
     }
 
+    /// Volcano `CheckSubJobValid`: every policy has as many sub-groups as it needs.
+    pub fn sub_jobs_valid(&self) -> bool {
+        self.sub_jobs.as_ref().is_none_or(|sub_jobs| sub_jobs.reach(|_| true))
+    }
+
+    /// Volcano `CheckSubJobReady`.
+    pub fn sub_jobs_ready(&self) -> bool {
+        self.sub_jobs.as_ref().is_none_or(|sub_jobs| sub_jobs.reach(|row| row.is_ready()))
+    }
+
+    /// Volcano `CheckSubJobPipelined`.
+    pub fn sub_jobs_pipelined(&self) -> bool {
+        self.sub_jobs.as_ref().is_none_or(|sub_jobs| sub_jobs.reach(|row| row.is_pipelined()))
+    }
+
+    /// Every minimum is reached: of the gang, of its roles and of its sub-groups (P6).
+    pub fn is_whole(&self) -> bool {
+        self.is_ready() && self.roles_ready() && self.sub_jobs_ready()
+    }
+
+    /// Where it may go depends on the network, or its pods form sub-groups.
+    pub fn is_structured(&self) -> bool {
+        self.topology.is_some() || self.sub_jobs.is_some()
+    }
+
     /// Volcano `IsPending`: not admitted yet.
     pub fn is_pending(&self) -> bool {
         self.group.is_none() || self.phase == PodGroupPhase::Pending
@@ -271,11 +299,16 @@ impl Job {
         &mut self.roles[at]
     }
 
-    /// May placement go on after tasks of `failed` roles found no node (2.5 `NeedContinueAllocating`)?
-    pub fn may_continue(&self, failed: &[u32]) -> bool {
+    /// May placement, of a sub-group if one is given, go on after tasks of `failed` roles found no node (2.5
+    /// `NeedContinueAllocating`)?
+    pub fn may_continue(&self, sub_job: Option<SubJobId>, failed: &[u32]) -> bool {
         let min = self.min_member();
         if min >= self.tasks.len() as u32 {
             return false;
+        }
+        if let (Some(sub_job), Some(sub_jobs)) = (sub_job, &self.sub_jobs) {
+            let row = &sub_jobs.list[sub_job as usize];
+            return row.min < row.counts.total();
         }
         if !self.role_minimums_apply() {
             let others: u32 = self

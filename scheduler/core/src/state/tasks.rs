@@ -11,6 +11,7 @@ use super::classes::ClassId;
 use super::jobs::JobId;
 use super::nodes::{NO_NODE, NodeId};
 use super::status::Status;
+use super::sub_jobs::SubJobId;
 use crate::decision::PodRef;
 use crate::event::Labels;
 
@@ -32,6 +33,8 @@ pub struct Task {
     pub job: u32,
     /// Position in the job's list of tasks.
     pub at: u32,
+    /// Sub-group of the job, [`super::sub_jobs::NO_SUB_JOB`] where there are none.
+    pub sub_job: SubJobId,
     /// Class.
     pub class: ClassId,
     /// Node, [`NO_NODE`] while it has none.

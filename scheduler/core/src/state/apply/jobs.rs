@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use tephra_api::keys;
 
-use crate::event::{Labels, ObjectKey, PodGroupObject};
+use crate::event::{Labels, ObjectKey, PodGroupObject, SubGroupPolicy};
 use crate::state::job_budget::JobBudget;
 use crate::state::jobs::{Group, Job, JobId};
 use crate::state::nodes::NO_NODE;
+use crate::state::status::Status;
+use crate::state::sub_jobs::{NO_SUB_JOB, SubJobs};
 use crate::state::tasks::{NO_JOB, TaskId};
 use crate::state::{State, add, subtract, waiting};
 
@@ -43,6 +45,38 @@ impl State {
         row.parked = None;
         self.tasks[task].job = job;
         self.tasks[task].at = at;
+        self.assign_sub_job(task);
+    }
+
+    /// Finds the sub-group of a task whose numbers are not counted at the moment.
+    pub(super) fn assign_sub_job(&mut self, task: TaskId) {
+        let row = &mut self.tasks[task];
+        let sub_jobs = match row.job {
+            NO_JOB => None,
+            job => self.jobs[job as usize].sub_jobs.as_mut(),
+        };
+        row.sub_job = sub_jobs.map_or(NO_SUB_JOB, |sub_jobs| sub_jobs.assign(&row.labels));
+    }
+
+    /// Takes over the sub-group policies of a PodGroup.
+    fn set_sub_groups(&mut self, job: JobId, policies: Vec<SubGroupPolicy>) {
+        let row = &mut self.jobs[job as usize];
+        let known = row.sub_jobs.as_ref().map_or(&[][..], |sub_jobs| &sub_jobs.policies);
+        if known == policies {
+            return;
+        }
+        let mut sub_jobs = SubJobs::new(policies);
+        let any = !sub_jobs.policies.is_empty();
+        for &task in &row.tasks {
+            let task = &mut self.tasks[task];
+            task.sub_job = if any { sub_jobs.assign(&task.labels) } else { NO_SUB_JOB };
+            let best_effort = task.status == Status::Pending
+                && self.classes.list[task.class as usize].best_effort
+                && !task.gated
+                && !task.stuck;
+            sub_jobs.count(task.sub_job, task.status, best_effort, 1);
+        }
+        row.sub_jobs = any.then(|| Box::new(sub_jobs));
     }
 
     /// Takes a task out of its job; its numbers must have been removed before.
@@ -60,6 +94,7 @@ impl State {
             self.tasks[moved].at = at as u32;
         }
         self.tasks[task].job = NO_JOB;
+        self.tasks[task].sub_job = NO_SUB_JOB;
         self.touch_job(job);
         self.drop_job_if_empty(job);
     }
@@ -124,7 +159,7 @@ impl State {
         row.priority = priority;
         row.phase = object.status.phase;
         row.parked = None;
-        row.has_topology = object.has_topology;
+        row.topology = object.topology;
         let mut group = Group {
             uid: object.uid.as_str().into(),
             id: format!("{}/{}", object.key.namespace, object.key.name).into(),
@@ -141,6 +176,7 @@ impl State {
         };
         group.set_status(object.status);
         row.group = Some(group);
+        self.set_sub_groups(job, object.sub_groups);
         self.attach(job);
         self.touch_job(job);
         self.touch_queue(queue);
@@ -153,7 +189,9 @@ impl State {
         self.touch_nodes_of(job);
         let row = &mut self.jobs[job as usize];
         row.group = None;
+        row.topology = None;
         row.phase = crate::event::PodGroupPhase::Pending;
+        self.set_sub_groups(job, Vec::new());
         self.touch_job(job);
         self.drop_job_if_empty(job);
     }

@@ -44,6 +44,9 @@ impl State {
                 images: Arc::new(node.images),
             };
             self.classes.node_changed(id, &before.images, &mut self.nodes);
+            if !before.known || before.labels != self.nodes.identity[id as usize].labels {
+                self.hyper_nodes.node_changed(id, &self.nodes);
+            }
             if self.stateful_fed {
                 self.tell_stateful_node(id);
             }
@@ -74,6 +77,7 @@ impl State {
             self.nodes.set_allocatable(id, dim, 0);
         }
         self.classes.node_changed(id, &before.images, &mut self.nodes);
+        self.hyper_nodes.node_changed(id, &self.nodes);
         if self.stateful_fed {
             self.tell_stateful_node(id);
         }

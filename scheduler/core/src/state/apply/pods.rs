@@ -9,6 +9,7 @@ use crate::state::classes::ClassId;
 use crate::state::jobs::{JobId, LeftPlace};
 use crate::state::nodes::{NO_NODE, NodeId};
 use crate::state::status::Status;
+use crate::state::sub_jobs::NO_SUB_JOB;
 use crate::state::tasks::{Held, NO_JOB, NO_NUMBER, NO_TASK, Task, TaskId, Told, trailing_number};
 use crate::state::{Nomination, State};
 
@@ -52,6 +53,7 @@ impl State {
             pod: PodRef::new(namespace, pod.key.name, pod.uid),
             job: NO_JOB,
             at: 0,
+            sub_job: NO_SUB_JOB,
             class,
             node,
             links: [NO_TASK, NO_TASK],
@@ -168,6 +170,7 @@ impl State {
                 self.join_job(task, job);
             }
         }
+        self.assign_sub_job(task);
         self.enter_node(task);
         self.account(task, 1);
         self.touch_task_job(task);

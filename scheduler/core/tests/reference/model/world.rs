@@ -156,7 +156,9 @@ impl World {
                     }
                 }
             }
-            Event::VolumeClaim(_)
+            Event::HyperNode(_)
+            | Event::HyperNodeDeleted(_)
+            | Event::VolumeClaim(_)
             | Event::VolumeClaimDeleted(_)
             | Event::Volume(_)
             | Event::VolumeDeleted(_)
