@@ -189,3 +189,14 @@ proptest! {
         let _ = Quantity::parse(&text);
     }
 }
+
+#[test]
+fn a_portion_is_rounded_up_and_saturates() {
+    assert_eq!(q("3").portion(1, 2), q("1500m"));
+    assert_eq!(q("1").portion(1, 3), q("333333334n"));
+    assert_eq!(q("1").portion(3, 3), q("1"));
+    assert_eq!(q("1Gi").portion(1, 4).to_string(), "256Mi");
+    assert_eq!(q("5").portion(0, 3), Quantity::ZERO);
+    assert_eq!(q("2").portion(1, 0), q("2"));
+    assert!(q("1e29").portion(u32::MAX, 1) >= q("1e29"));
+}

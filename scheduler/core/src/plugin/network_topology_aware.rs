@@ -160,8 +160,7 @@ pub(super) fn gradient(tree: &Tree, search: &DomainSearch) -> Vec<Vec<DomainId>>
     for above in tree.ancestors(home) {
         for mut group in tree.below(above, tier) {
             group.retain(|&id| inner.is_none_or(|inner| !tree.is_within(id, inner)));
-            // Going into a part of the members' hypernode and into the whole of it is the same to them.
-            if !group.is_empty() && (inner.is_some() || group == [home]) {
+            if !group.is_empty() {
                 groups.push(group);
             }
         }
