@@ -43,8 +43,13 @@ type Counterpart = fn(&Call) -> anyhow::Result<Answer>;
 
 /// All counterparts by Volcano's name.
 pub fn counterparts() -> BTreeMap<&'static str, Counterpart> {
-    let all =
-        [resource::COUNTERPARTS, pod::COUNTERPARTS, plugin::COUNTERPARTS, share::COUNTERPARTS];
+    let all = [
+        resource::COUNTERPARTS,
+        pod::COUNTERPARTS,
+        plugin::COUNTERPARTS,
+        share::COUNTERPARTS,
+        topology::COUNTERPARTS,
+    ];
     all.concat().into_iter().collect()
 }
 

@@ -6,6 +6,7 @@
 
 mod case;
 mod crash;
+mod evict;
 mod foreign;
 mod gang;
 mod lease;

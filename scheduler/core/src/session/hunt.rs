@@ -3,7 +3,7 @@
 //! gangs. Everything is an operation in the journal, so a gang that cannot start leaves no trace; of a plan that works,
 //! every victim is spared that is not needed ([`super::spare`]). Who may leave is decided in [`super::victims`].
 
-use super::ranking::Ranking;
+use super::ranking::{Question, Ranking};
 use super::statement::{Op, Savepoint};
 use super::{Refusal, Session};
 use crate::event::QueueState;
@@ -59,6 +59,21 @@ impl Session<'_> {
         if !self.pipeline.job_starving(self.state, job) {
             return;
         }
+        if self.state.jobs[job as usize].topology.is_none() {
+            self.hunt_here(why, prey, job, whole_gangs);
+            return;
+        }
+        // Each hypernode that could hold the gang, in the order in which allocate tries them (B46: never outside).
+        for domain in self.domains(job) {
+            let hunt = |session: &mut Self| session.hunt_here(why, prey, job, whole_gangs);
+            if self.seeing_only(&[domain], hunt) {
+                return;
+            }
+        }
+    }
+
+    /// A search on the nodes that are seen; true when it succeeds.
+    fn hunt_here(&mut self, why: EvictFor, prey: Prey, job: JobId, whole_gangs: bool) -> bool {
         let queue = self.state.jobs[job as usize].queue;
         let mut tasks = self.waiting_in_order(job);
         if prey == Prey::OtherQueues {
@@ -67,7 +82,7 @@ impl Session<'_> {
         }
         let mut hunt = self.begin_hunt(why, prey, job, whole_gangs);
         if tasks.is_empty() || self.is_hopeless(&hunt, &tasks) {
-            return;
+            return false;
         }
         let from = self.journal.savepoint();
         for task in tasks {
@@ -79,18 +94,18 @@ impl Session<'_> {
                 self.make_room(&mut hunt, task);
             }
         }
-        self.settle_hunt(from, job);
+        self.settle_hunt(from, job)
     }
 
     /// The job is admitted, valid, in an open queue, and starves.
     pub fn may_hunt(&self, job: JobId) -> bool {
         let row = &self.state.jobs[job as usize];
         let queue = &self.state.queues[row.queue as usize];
-        !row.is_pending()
-            && queue.exists
-            && !matches!(queue.state, QueueState::Closed | QueueState::Closing)
-            && !row.is_structured()
-            && !(row.bind_failures > 1 && self.state.now_ms < row.retry_at_ms)
+        let open = queue.exists && !matches!(queue.state, QueueState::Closed | QueueState::Closing);
+        let backs_off = row.bind_failures > 1 && self.state.now_ms < row.retry_at_ms;
+        open && !row.is_pending()
+            && !row.has_sub_topology()
+            && !backs_off
             && self.pipeline.job_valid(self.state, job).is_ok()
             && self.pipeline.job_starving(self.state, job)
     }
@@ -143,7 +158,15 @@ impl Session<'_> {
     fn rank(&self, hunt: &Hunt, class: ClassId, step: usize, whole_gangs: bool) -> Ranking {
         let anyone = whole_gangs || hunt.prey == Prey::Job || !self.pipeline.gang;
         let leaving = if anyone { Leaving::Anyone } else { Leaving::Surplus };
-        Ranking::new(self.state, class, step, leaving, self.backend, hunt.among.as_deref())
+        let question = Question {
+            class,
+            step,
+            leaving,
+            backend: self.backend,
+            among: hunt.among.as_deref(),
+            within: self.scope.clone(),
+        };
+        Ranking::new(self.state, question)
     }
 
     /// Promises a waiting pod a place, for which others may have to leave. False when there is none.
@@ -244,18 +267,19 @@ impl Session<'_> {
 
     /// Ends a search: the plan is carried out if the gang can start with it, else nothing has happened. Room that is there
     /// without anybody leaving is not this search's to give: allocate and backfill know what a queue may have (B43).
-    fn settle_hunt(&mut self, from: Savepoint, job: JobId) {
+    fn settle_hunt(&mut self, from: Savepoint, job: JobId) -> bool {
         if self.pipeline.job_pipelined(self.state, job) {
             self.spare_needless(from);
         }
         let evicts = self.journal.since(from).iter().any(|op| matches!(op, Op::Evict { .. }));
         if !evicts || !self.pipeline.job_pipelined(self.state, job) {
             self.rollback(from);
-            return;
+            return false;
         }
         self.commit(from, job);
         self.state.jobs[job as usize].parked = None;
         self.refusals.insert(job, Refusal::Pipelined);
+        true
     }
 
     /// Nodes where other jobs of a job's queue have pods, unless that is most of them anyway.

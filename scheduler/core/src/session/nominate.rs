@@ -103,7 +103,7 @@ impl Session<'_> {
     /// The gang cannot use what was freed for it: its nominations end.
     pub(crate) fn give_up_nominations(&mut self, job: JobId) {
         let tasks = &self.state.jobs[job as usize].tasks;
-        let mut given_up: Vec<TaskId> = tasks.iter().copied().collect();
+        let mut given_up = tasks.clone();
         given_up.retain(|task| self.state.nominated.remove(task).is_some());
         self.denominated.extend(given_up);
     }

@@ -1,6 +1,8 @@
 //! Nodes in the order in which a search for room looks at them: those where a copy of a class fits once enough pods
 //! leave, the one that lacks least first. Blocks of nodes are evaluated as a whole; what was tried in vain is left out.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use crate::index::kernel::Backend;
@@ -14,6 +16,23 @@ use crate::state::resource::Dim;
 /// Part of a resource's cluster total that a copy lacks, summed over resources; [`f64::INFINITY`] for "never fits".
 type Lack = f64;
 
+/// What is to be ranked.
+#[derive(Clone, Debug)]
+pub(super) struct Question<'q> {
+    /// Class of the pods.
+    pub(super) class: ClassId,
+    /// Step of [`crate::state::reach::Reach`].
+    pub(super) step: usize,
+    /// Who may leave.
+    pub(super) leaving: Leaving,
+    /// Instruction set.
+    pub(super) backend: Backend,
+    /// Nodes where somebody may leave, by block; others count only if nobody has to.
+    pub(super) among: Option<&'q [u64]>,
+    /// Nodes that may be used at all, by block.
+    pub(super) within: Option<Arc<[u64]>>,
+}
+
 /// Nodes for one class at one step of [`crate::state::reach::Reach`].
 #[derive(Debug)]
 pub(super) struct Ranking {
@@ -22,6 +41,7 @@ pub(super) struct Ranking {
     step: usize,
     leaving: Leaving,
     backend: Backend,
+    within: Option<Arc<[u64]>>,
     /// Lanes that may still be looked at, by block.
     open: Vec<u64>,
     /// Least lack of each block and its lane.
@@ -29,28 +49,21 @@ pub(super) struct Ranking {
 }
 
 impl Ranking {
-    /// `among` limits the search to some nodes, apart from those where nobody has to leave.
-    pub(super) fn new(
-        state: &State,
-        class: ClassId,
-        step: usize,
-        leaving: Leaving,
-        backend: Backend,
-        among: Option<&[u64]>,
-    ) -> Self {
+    pub(super) fn new(state: &State, question: Question<'_>) -> Self {
+        let Question { class, step, leaving, backend, among, within } = question;
         let row = &state.classes.list[class as usize];
         let weight = |dim| 1.0 / (state.total.get(dim).max(1) as f64);
         let request =
             row.request.iter().map(|&(dim, amount)| (dim, amount as f64, weight(dim))).collect();
         let blocks = state.nodes.blocks();
         let (open, best) = (vec![0; blocks], vec![(Lack::INFINITY, 0); blocks]);
-        let mut ranking = Self { request, step, leaving, backend, open, best };
+        let mut ranking = Self { request, step, leaving, backend, within, open, best };
         if row.key == NO_KEY || row.impossible.is_some() {
             return ranking;
         }
         let key = &state.classes.keys[row.key as usize];
         for block in 0..blocks {
-            let mask = key.mask.get(block).copied().unwrap_or(0);
+            let mask = key.mask.get(block).copied().unwrap_or(0) & ranking.within(block);
             let among = among.map_or(u64::MAX, |among| among[block]);
             if mask == 0 {
                 continue;
@@ -99,8 +112,10 @@ impl Ranking {
         for nodes in nodes.chunk_by(|&a, &b| block_of(a) == block_of(b)) {
             let block = block_of(nodes[0]);
             for &node in nodes {
-                if key != NO_KEY && state.classes.keys[key as usize].allows(node) {
-                    self.open[block] |= 1 << (node as usize % LANES);
+                let lane = node as usize % LANES;
+                let may = key != NO_KEY && state.classes.keys[key as usize].allows(node);
+                if may && self.within(block) >> lane & 1 == 1 {
+                    self.open[block] |= 1 << lane;
                 }
             }
             self.evaluate(state, block);
@@ -132,6 +147,12 @@ impl Ranking {
             }
         }
         self.best[block] = best;
+    }
+
+    /// Lanes of a block that the search may see at all.
+    fn within(&self, block: usize) -> u64 {
+        let bits = self.within.as_ref();
+        bits.map_or(u64::MAX, |bits| bits.get(block).copied().unwrap_or(0))
     }
 
     /// Lanes where a copy fits without anybody leaving.

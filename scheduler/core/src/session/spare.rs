@@ -5,7 +5,7 @@
 use rustc_hash::FxHashMap;
 
 use super::Session;
-use super::ranking::Ranking;
+use super::ranking::{Question, Ranking};
 use super::statement::{Op, Savepoint};
 use crate::state::classes::ClassId;
 use crate::state::jobs::JobId;
@@ -68,7 +68,15 @@ impl Session<'_> {
             let class = self.state.tasks[task].class;
             let is_new = plan.room.iter().all(|(known, _)| *known != class);
             if is_new {
-                let room = Ranking::new(self.state, class, 0, Leaving::Surplus, self.backend, None);
+                let question = Question {
+                    class,
+                    step: 0,
+                    leaving: Leaving::Surplus,
+                    backend: self.backend,
+                    among: None,
+                    within: self.scope.clone(),
+                };
+                let room = Ranking::new(self.state, question);
                 plan.room.push((class, room));
             }
             if is_new || self.depends_on_pods(task) {

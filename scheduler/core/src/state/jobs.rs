@@ -259,6 +259,14 @@ impl Job {
         self.topology.is_some() || self.sub_jobs.is_some()
     }
 
+    /// Its sub-groups each have a place in the network of their own.
+    pub fn has_sub_topology(&self) -> bool {
+        self.sub_jobs.as_ref().is_some_and(|sub_jobs| {
+            self.topology.is_some()
+                || sub_jobs.policies.iter().any(|policy| policy.topology.is_some())
+        })
+    }
+
     /// Volcano `IsPending`: not admitted yet.
     pub fn is_pending(&self) -> bool {
         self.group.is_none() || self.phase == PodGroupPhase::Pending
