@@ -48,7 +48,10 @@ pub(super) const COUNTERPARTS: &[(&str, Counterpart)] = &[
     ("util.FindHyperNodeForNode", |call| {
         let mut state = State::new("default");
         let tiers = call.args["hyperNodesSetByTier"].as_object().cloned().unwrap_or_default();
-        for (tier, names) in &tiers {
+        // Only tiers that the list of tiers names are looked at.
+        let listed = call.args["hyperNodesTiers"].as_array().cloned().unwrap_or_default();
+        let counts = |tier: &str| listed.iter().any(|it| it.to_string() == tier);
+        for (tier, names) in tiers.iter().filter(|(tier, _)| counts(tier)) {
             for name in names.as_array().into_iter().flatten().filter_map(Value::as_str) {
                 let nodes = call.args["hyperNodes"][name].as_array().cloned().unwrap_or_default();
                 let members: Vec<Value> = nodes.iter().map(|node| member(&node["Name"])).collect();

@@ -87,9 +87,13 @@ struct Running {
 impl Seed {
     const ACTIONS: [&'static str; 4] = ["preempt", "reclaim", "gangpreempt", "gangreclaim"];
 
+    fn reclaims(&self) -> bool {
+        Self::ACTIONS[self.action].ends_with("reclaim")
+    }
+
     fn conf(&self) -> SchedulerConf {
         // Reclaim needs a plugin that knows shares; the others are judged without quotas.
-        let quota = if self.action % 2 == 1 { "proportion" } else { "nodeorder" };
+        let quota = if self.reclaims() { "proportion" } else { "nodeorder" };
         let text = format!(
             "actions: allocate, {}\ntiers:\n- plugins: [{{name: priority}}, {{name: gang}}, {{name: conformance}}]\n- plugins: [{{name: predicates}}, {{name: {quota}}}]\n",
             Self::ACTIONS[self.action],
@@ -171,7 +175,10 @@ impl Seed {
                     evicted.insert(pod.uid.to_string());
                 }
                 Decision::PodCondition { pod, nominated: Some(node), .. } => {
-                    promised.insert(pod.uid.to_string(), node[1..].parse::<usize>().unwrap_or(0));
+                    promised.insert(
+                        pod.uid.to_string(),
+                        node.trim_start_matches('n').parse().unwrap_or(0),
+                    );
                 }
                 _ => {}
             }
@@ -194,7 +201,7 @@ impl Seed {
         for pod in running.iter().filter(|pod| evicted.contains(&pod.uid)) {
             let own_queue = self.queue_of(pod.gang) == "q0";
             let lower = self.residents[pod.gang].class < self.class;
-            let may = if self.action % 2 == 0 { own_queue && lower } else { !own_queue };
+            let may = if self.reclaims() { !own_queue } else { own_queue && lower };
             if !may || !pod.preemptable {
                 return Err(format!("{} may not be asked to leave", pod.uid));
             }
