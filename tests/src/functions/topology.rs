@@ -50,7 +50,7 @@ pub(super) const COUNTERPARTS: &[(&str, Counterpart)] = &[
         let tiers = call.args["hyperNodesSetByTier"].as_object().cloned().unwrap_or_default();
         // Only tiers that the list of tiers names are looked at.
         let listed = call.args["hyperNodesTiers"].as_array().cloned().unwrap_or_default();
-        let counts = |tier: &str| listed.iter().any(|it| it.to_string() == tier);
+        let counts = |tier: &str| listed.iter().any(|it| it.as_i64() == tier.parse().ok());
         for (tier, names) in tiers.iter().filter(|(tier, _)| counts(tier)) {
             for name in names.as_array().into_iter().flatten().filter_map(Value::as_str) {
                 let nodes = call.args["hyperNodes"][name].as_array().cloned().unwrap_or_default();
