@@ -302,6 +302,11 @@ impl Pipeline {
         self.with(why.hook()).any(|slot| slot.name == "gang")
     }
 
+    /// Plugin priority sees to it that only lower priorities are evicted.
+    pub fn only_below(&self, why: EvictFor) -> bool {
+        why == EvictFor::GangPreempt || self.with(why.hook()).any(|slot| slot.name == "priority")
+    }
+
     /// The queue may take room from others for a pod of this class.
     pub fn preemptive(&self, state: &State, queue: QueueId, class: ClassId) -> bool {
         self.with(Hooks::PREEMPTIVE).all(|slot| slot.plugin.preemptive(state, queue, class))

@@ -388,6 +388,19 @@ impl BenchWorkload {
     }
 }
 
+/// The one queue of a cluster without teams.
+fn default_queue(seed: u64) -> QueueObject {
+    QueueObject {
+        name: "default".to_owned(),
+        uid: uid(seed, 7, 0),
+        created_ms: 1,
+        weight: 1,
+        reclaimable: true,
+        state: QueueState::Open,
+        ..QueueObject::default()
+    }
+}
+
 fn node_name(node: u32) -> String {
     format!("node-{node}")
 }
@@ -416,15 +429,7 @@ pub fn volcano_workload(gangs: u32, size: u32, nodes: u32) -> VolcanoWorkload {
 impl VolcanoWorkload {
     /// Everything: the queue, nodes, gangs.
     pub fn events(&self, emit: &mut impl FnMut(Event)) {
-        emit(Event::Queue(QueueObject {
-            name: "default".to_owned(),
-            uid: uid(0, 7, 0),
-            created_ms: 1,
-            weight: 1,
-            reclaimable: true,
-            state: QueueState::Open,
-            ..QueueObject::default()
-        }));
+        emit(Event::Queue(default_queue(0)));
         for node in 0..self.nodes {
             emit(Event::Node(Self::node(node)));
         }

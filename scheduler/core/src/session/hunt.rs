@@ -3,7 +3,7 @@
 //! gangs. Everything is an operation in the journal, so a gang that cannot start leaves no trace; of a plan that works,
 //! every victim is spared that is not needed ([`super::spare`]). Who may leave is decided in [`super::victims`].
 
-use super::ranking::{Question, Ranking};
+use super::ranking::{Question, Ranking, copies};
 use super::statement::{Op, Savepoint};
 use super::{Refusal, Session};
 use crate::event::QueueState;
@@ -123,6 +123,7 @@ impl Session<'_> {
         let priority = self.state.jobs[job as usize].priority;
         let reach = &self.state.reach;
         let last = match prey {
+            Prey::Queue if self.pipeline.only_below(why) => reach.below(priority),
             Prey::Queue => reach.below(priority.saturating_add(1)),
             Prey::Job | Prey::OtherQueues => reach.last(),
         };
@@ -149,24 +150,33 @@ impl Session<'_> {
         }
         let mut found = 0;
         classes.into_iter().all(|(class, count)| {
-            let ranking = self.rank(hunt, class, hunt.last, hunt.whole_gangs);
-            found += ranking.copies(self.state, count).min(count);
+            let question = self.question(hunt, class, hunt.last, hunt.whole_gangs);
+            found += copies(self.state, &question, count).min(count);
             found < u64::from(need.max(1))
         })
     }
 
-    fn rank(&self, hunt: &Hunt, class: ClassId, step: usize, whole_gangs: bool) -> Ranking {
+    fn question<'h>(
+        &self,
+        hunt: &'h Hunt,
+        class: ClassId,
+        step: usize,
+        whole_gangs: bool,
+    ) -> Question<'h> {
         let anyone = whole_gangs || hunt.prey == Prey::Job || !self.pipeline.gang;
-        let leaving = if anyone { Leaving::Anyone } else { Leaving::Surplus };
-        let question = Question {
+        Question {
             class,
             step,
-            leaving,
+            leaving: if anyone { Leaving::Anyone } else { Leaving::Surplus },
             backend: self.backend,
             among: hunt.among.as_deref(),
             within: self.scope.clone(),
-        };
-        Ranking::new(self.state, question)
+        }
+    }
+
+    fn stage(&self, hunt: &Hunt, class: ClassId, step: usize, whole: bool) -> Stage {
+        let ranking = Ranking::new(self.state, self.question(hunt, class, step, whole));
+        Stage { class, step, whole, ranking }
     }
 
     /// Promises a waiting pod a place, for which others may have to leave. False when there is none.
@@ -175,18 +185,19 @@ impl Session<'_> {
             return false;
         }
         let class = self.state.tasks[task].class;
+        let alone = self.state.tasks[task].never_preempts;
         let at = match hunt.stages.iter().position(|stage| stage.class == class) {
             Some(at) => at,
             None => {
-                let ranking = self.rank(hunt, class, 0, false);
-                hunt.stages.push(Stage { class, step: 0, whole: false, ranking });
+                // Nodes where nobody has to leave come first at every step.
+                let step = if alone { 0 } else { self.next_step(hunt, 0) };
+                hunt.stages.push(self.stage(hunt, class, step, false));
                 hunt.stages.len() - 1
             }
         };
         loop {
             let stage = &hunt.stages[at];
             let Some(node) = stage.ranking.best() else {
-                let alone = self.state.tasks[task].never_preempts;
                 match self.next_stage(hunt, at).filter(|_| !alone) {
                     Some(next) => hunt.stages[at] = next,
                     None => return false,
@@ -205,15 +216,18 @@ impl Session<'_> {
     /// What is tried when no node is left: victims of higher priority, then whole gangs.
     fn next_stage(&self, hunt: &Hunt, at: usize) -> Option<Stage> {
         let Stage { class, step, whole, .. } = hunt.stages[at];
-        // Steps between nothing and everything matter only where low priorities shall go first.
-        let after = |step| if hunt.prey == Prey::Queue { step + 1 } else { hunt.last };
         let (step, whole) = match (step < hunt.last, whole) {
-            (true, whole) => (after(step), whole),
-            (false, false) if hunt.whole_gangs && hunt.last > 0 => (after(0), true),
+            (true, whole) => (self.next_step(hunt, step), whole),
+            (false, false) if hunt.whole_gangs && hunt.last > 0 => (self.next_step(hunt, 0), true),
             _ => return None,
         };
-        let ranking = self.rank(hunt, class, step, whole);
-        Some(Stage { class, step, whole, ranking })
+        Some(self.stage(hunt, class, step, whole))
+    }
+
+    /// Steps between nothing and everything matter only where low priorities shall go first.
+    fn next_step(&self, hunt: &Hunt, step: usize) -> usize {
+        let next = if hunt.prey == Prey::Queue { self.state.reach.after(step) } else { hunt.last };
+        next.min(hunt.last)
     }
 
     /// Evicts on one node until the pod fits there, and promises it the place.

@@ -74,26 +74,6 @@ impl Ranking {
         ranking
     }
 
-    /// Copies of the class that fit at this step in all, counted until there are `need`.
-    pub(super) fn copies(&self, state: &State, need: u64) -> u64 {
-        let mut total = 0;
-        for block in (0..self.best.len()).filter(|&block| self.best[block].0 < Lack::INFINITY) {
-            let mut copies = [f64::MAX; LANES];
-            for &(dim, amount, _) in self.request.iter().filter(|(_, amount, _)| *amount > 0.0) {
-                let room = lanes(state.reach.column(self.step, self.leaving, dim), block);
-                for (copies, room) in copies.iter_mut().zip(room) {
-                    *copies = copies.min((room / amount).floor());
-                }
-            }
-            let open = |lane: &usize| self.open[block] >> lane & 1 == 1;
-            total += (0..LANES).filter(open).map(|lane| copies[lane].max(0.0) as u64).sum::<u64>();
-            if total >= need {
-                break;
-            }
-        }
-        total
-    }
-
     /// The node that lacks least; the lowest slot among equals.
     pub(super) fn best(&self) -> Option<NodeId> {
         let mut best = (Lack::INFINITY, 0);
@@ -166,6 +146,37 @@ impl Ranking {
         }
         (0..LANES).fold(0, |bits, lane| bits | u64::from(fits[lane]) << lane)
     }
+}
+
+/// Copies of a class that would fit if everybody left who may, counted until there are `need`: an upper bound that mostly
+/// ends after a few blocks.
+pub(super) fn copies(state: &State, question: &Question<'_>, need: u64) -> u64 {
+    let row = &state.classes.list[question.class as usize];
+    if row.key == NO_KEY || row.impossible.is_some() {
+        return 0;
+    }
+    let key = &state.classes.keys[row.key as usize];
+    let mut total = 0;
+    for block in 0..state.nodes.blocks() {
+        let within = question.within.as_ref().map_or(u64::MAX, |bits| bits[block]);
+        let mask = key.mask.get(block).copied().unwrap_or(0) & within;
+        if mask == 0 {
+            continue;
+        }
+        let mut copies = [f64::MAX; LANES];
+        for &(dim, amount) in row.request.iter().filter(|(_, amount)| *amount > 0) {
+            let room = lanes(state.reach.column(question.step, question.leaving, dim), block);
+            for (copies, room) in copies.iter_mut().zip(room) {
+                *copies = copies.min((room / amount as f64).floor());
+            }
+        }
+        let open = |lane: &usize| mask >> lane & 1 == 1;
+        total += (0..LANES).filter(open).map(|lane| copies[lane].max(0.0) as u64).sum::<u64>();
+        if total >= need {
+            break;
+        }
+    }
+    total
 }
 
 /// The lanes of a block; a column is always padded to whole blocks.

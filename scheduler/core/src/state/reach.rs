@@ -31,6 +31,8 @@ type Steps = Vec<Vec<Vec<f64>>>;
 pub struct Reach {
     /// Highest priority of each step after the first, ascending.
     limits: Vec<i32>,
+    /// Somebody has been seen who leaves at this step and not before.
+    used: Vec<bool>,
     /// By [`Leaving`].
     columns: [Steps; 2],
 }
@@ -53,6 +55,11 @@ impl Reach {
             lowest = i64::from(limit) + 1;
         }
         steps
+    }
+
+    /// The next step after one at which more may leave; the last one when there is none.
+    pub fn after(&self, step: usize) -> usize {
+        (step + 1..self.last()).find(|&step| self.used[step]).unwrap_or_else(|| self.last())
     }
 
     /// Highest priority of those who leave at a step; at the last one that is everybody.
@@ -78,7 +85,8 @@ impl State {
         let slots = self.nodes.blocks() * LANES;
         let mut changed = self.nodes.take_touched();
         if reach.limits != limits || reach.columns[0].is_empty() {
-            reach = Reach { columns: [(); 2].map(|()| vec![Vec::new(); limits.len() + 1]), limits };
+            let columns = [(); 2].map(|()| vec![Vec::new(); limits.len() + 1]);
+            reach = Reach { used: vec![false; limits.len() + 1], columns, limits };
             changed = None;
         }
         for step in reach.columns.iter_mut().flatten() {
@@ -154,6 +162,7 @@ impl State {
             let first = reach.limits.partition_point(|&limit| limit < priority) + 1;
             // A priority above all limits cannot be, and would leave last.
             let first = first.min(reach.limits.len());
+            reach.used[first] = true;
             let request = &self.classes.list[row.class as usize].request;
             for step in columns.iter_mut().flat_map(|steps| &mut steps[first..]) {
                 for &(dim, amount) in request {

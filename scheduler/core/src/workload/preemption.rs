@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use super::{GIB, NAMESPACE, amounts, node_name, noise, template, uid};
+use super::{GIB, NAMESPACE, amounts, default_queue, node_name, noise, template, uid};
 use crate::event::{
     Event, NodeObject, ObjectKey, PodGroupObject, PodGroupPhase, PodObject, PodPhase, PodSpec,
-    PriorityClassObject, QueueObject, QueueState,
+    PriorityClassObject,
 };
 
 /// GPUs of a node, each held by a pod.
@@ -37,15 +37,7 @@ impl PreemptionWorkload {
             let class = PriorityClassObject { name: name.to_owned(), value, global_default: false };
             emit(Event::PriorityClass(class));
         }
-        emit(Event::Queue(QueueObject {
-            name: "default".to_owned(),
-            uid: uid(self.seed, 7, 0),
-            created_ms: 1,
-            weight: 1,
-            reclaimable: true,
-            state: QueueState::Open,
-            ..QueueObject::default()
-        }));
+        emit(Event::Queue(default_queue(self.seed)));
         for node in 0..self.nodes {
             let pool = if node < POOL { "small" } else { "large" };
             emit(Event::Node(NodeObject {

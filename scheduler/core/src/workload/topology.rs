@@ -3,10 +3,13 @@
 
 use std::sync::Arc;
 
-use super::{GIB, NAMESPACE, VolcanoWorkload, amounts, node_name, template, uid, waiting_group};
+use super::{
+    GIB, NAMESPACE, VolcanoWorkload, amounts, default_queue, node_name, template, uid,
+    waiting_group,
+};
 use crate::event::{
     Event, HyperNodeMember, HyperNodeObject, MemberSelector, NetworkTopology, NodeObject,
-    ObjectKey, PodObject, QueueObject, QueueState,
+    ObjectKey, PodObject,
 };
 
 /// Nodes of a rack.
@@ -33,15 +36,7 @@ impl TopologyWorkload {
 
     /// Everything: the queue, nodes, hypernodes, gangs.
     pub fn events(&self, emit: &mut impl FnMut(Event)) {
-        emit(Event::Queue(QueueObject {
-            name: "default".to_owned(),
-            uid: uid(0, 7, 0),
-            created_ms: 1,
-            weight: 1,
-            reclaimable: true,
-            state: QueueState::Open,
-            ..QueueObject::default()
-        }));
+        emit(Event::Queue(default_queue(0)));
         for node in 0..self.nodes {
             emit(Event::Node(Self::node(node)));
         }
