@@ -128,7 +128,10 @@ impl Session<'_> {
         });
         let allocated = match limit {
             Limit::Anywhere => None,
-            Limit::UpTo { .. } => tree.common_of(running),
+            // A sub-group is where its pods are, whatever is said of its gang.
+            Limit::UpTo { .. } => {
+                tree.home(row.named_home().filter(|_| sub_job.is_none()), running)
+            }
         };
         DomainSearch { limit, within, allocated }
     }

@@ -48,6 +48,8 @@ pub struct Group {
     pub min_resources: Option<Vector>,
     /// `spec.minResources` as written, for plugin `resourcequota`.
     pub min_quantities: Quantities,
+    /// Hypernode that it is at home in, by its annotation.
+    pub home: Option<Arc<str>>,
     /// `spec.priorityClassName`.
     pub priority_class: Arc<str>,
     /// How long it may wait, in milliseconds, by its annotation: for plugin `sla`.
@@ -208,6 +210,11 @@ impl Job {
     /// More pods are ready than the minimum.
     pub fn has_surplus(&self) -> bool {
         self.counts.ready() > self.min_member()
+    }
+
+    /// The hypernode that its PodGroup says it is at home in.
+    pub fn named_home(&self) -> Option<&str> {
+        self.group.as_ref()?.home.as_deref()
     }
 
     /// The gang is whole without one more pod of a role that is ready now.

@@ -33,7 +33,7 @@ impl NetworkTopologyAware {
         let scores = if topology.is_some() {
             let running = members.iter().map(|&task| &state.tasks[task]);
             let running = running.filter(|task| task.status.is_allocated()).map(|task| task.node);
-            let home = state.hyper_nodes.tree().common_of(running)?;
+            let home = state.hyper_nodes.tree().home(job.named_home(), running)?;
             near(state, home, &members, nodes)
         } else if self.normal_pods {
             self.packed_around(state, task, nodes)

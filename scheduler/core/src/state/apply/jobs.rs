@@ -168,6 +168,7 @@ impl State {
             min_task_total: roles.iter().map(|&(_, min)| u64::from(min)).sum(),
             min_resources,
             priority_class,
+            home: home_of(&object.annotations),
             waiting_ms: waiting::annotated(&object.annotations),
             preemptable: preemptable(&object.annotations, &object.labels),
             budget: JobBudget::annotated(&object.annotations),
@@ -263,4 +264,10 @@ fn preemptable(annotations: &Labels, labels: &Labels) -> Option<bool> {
     let mut pairs = annotations.iter().chain(labels);
     let (_, text) = pairs.find(|(key, _)| key == keys::PREEMPTABLE)?;
     Some(matches!(text.as_str(), "1" | "t" | "T" | "TRUE" | "true" | "True"))
+}
+
+/// The hypernode that annotations name.
+fn home_of(annotations: &Labels) -> Option<Arc<str>> {
+    let named = annotations.iter().find(|(key, _)| key == keys::JOB_ALLOCATED_HYPERNODE);
+    named.filter(|(_, name)| !name.is_empty()).map(|(_, name)| name.as_str().into())
 }

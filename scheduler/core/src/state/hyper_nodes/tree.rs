@@ -137,6 +137,20 @@ impl Tree {
         self.ancestors(b).find(|&above| self.is_within(a, above)).unwrap_or(ROOT)
     }
 
+    /// Where a gang is at home: the lowest hypernode with all its running members, and with the one that its PodGroup names
+    /// (annotation `volcano.sh/job-allocated-hypernode`, B24).
+    pub fn home(
+        &self,
+        named: Option<&str>,
+        running: impl Iterator<Item = NodeId>,
+    ) -> Option<DomainId> {
+        let (named, running) = (named.and_then(|name| self.get(name)), self.common_of(running));
+        match (named, running) {
+            (Some(named), Some(running)) => Some(self.common(named, running)),
+            (named, running) => named.or(running),
+        }
+    }
+
     /// The lowest domain that holds all these nodes; nodes in no hypernode say nothing. `None` when no node does.
     pub fn common_of(&self, nodes: impl Iterator<Item = NodeId>) -> Option<DomainId> {
         nodes
