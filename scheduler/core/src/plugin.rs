@@ -111,6 +111,18 @@ bitflags! {
     }
 }
 
+/// A weight among the arguments of a plugin: 1 when absent, and when it is negative.
+fn weight(arguments: &Arguments, key: &str, warnings: &mut Vec<String>) -> f64 {
+    match arguments.int(key, warnings) {
+        Some(value) if value < 0 => {
+            warnings.push(format!("argument {key} is negative: 1 is used"));
+            1.0
+        }
+        Some(value) => value as f64,
+        None => 1.0,
+    }
+}
+
 /// Answer of a plugin that may have no opinion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vote {

@@ -23,24 +23,25 @@ impl Default for GangPreempt {
 
 impl Action for GangPreempt {
     fn configure(&mut self, arguments: &Arguments, warnings: &mut Vec<String>) {
-        self.whole_gangs = arguments.bool("allowWholeBundle", warnings).unwrap_or(true);
-        // Every domain is looked at, so the argument is read for its mistakes only.
-        if arguments.int("maxDomains", warnings).is_some_and(|most| most <= 0) {
-            warnings.push("argument maxDomains must be above 0: ignored".to_owned());
-        }
+        self.whole_gangs = allows_whole_gangs(arguments, warnings);
     }
 
     fn run(&mut self, session: &mut Session<'_>) {
-        let mut heaps = Heaps::default();
-        for job in session.jobs() {
-            if session.may_hunt(job) {
-                heaps.push_job(session, job);
-            }
-        }
+        let mut heaps = Heaps::of(session, &session.hunters());
         while let Some(queue) = heaps.pop_queue() {
             while let Some(job) = heaps.pop_job(queue) {
                 session.hunt_for(EvictFor::GangPreempt, Prey::Queue, job, self.whole_gangs);
             }
         }
     }
+}
+
+/// Reads the arguments of both gang actions: may gangs go as a whole?
+pub(super) fn allows_whole_gangs(arguments: &Arguments, warnings: &mut Vec<String>) -> bool {
+    let whole_gangs = arguments.bool("allowWholeBundle", warnings).unwrap_or(true);
+    // Every domain is looked at, so the argument is read for its mistakes only.
+    if arguments.int("maxDomains", warnings).is_some_and(|most| most <= 0) {
+        warnings.push("argument maxDomains must be above 0: ignored".to_owned());
+    }
+    whole_gangs
 }

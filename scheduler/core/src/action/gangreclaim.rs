@@ -4,6 +4,7 @@
 use tephra_api::conf::Arguments;
 
 use super::Action;
+use super::gangpreempt::allows_whole_gangs;
 use super::reclaim::take_back;
 use crate::plugin::EvictFor;
 use crate::session::Session;
@@ -22,11 +23,7 @@ impl Default for GangReclaim {
 
 impl Action for GangReclaim {
     fn configure(&mut self, arguments: &Arguments, warnings: &mut Vec<String>) {
-        self.whole_gangs = arguments.bool("allowWholeBundle", warnings).unwrap_or(true);
-        // Every domain is looked at, so the argument is read for its mistakes only.
-        if arguments.int("maxDomains", warnings).is_some_and(|most| most <= 0) {
-            warnings.push("argument maxDomains must be above 0: ignored".to_owned());
-        }
+        self.whole_gangs = allows_whole_gangs(arguments, warnings);
     }
 
     fn run(&mut self, session: &mut Session<'_>) {

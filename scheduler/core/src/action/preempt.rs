@@ -30,14 +30,8 @@ impl Action for Preempt {
     }
 
     fn run(&mut self, session: &mut Session<'_>) {
-        let mut heaps = Heaps::default();
-        let mut starving = Vec::new();
-        for job in session.jobs() {
-            if session.may_hunt(job) {
-                heaps.push_job(session, job);
-                starving.push(job);
-            }
-        }
+        let starving = session.hunters();
+        let mut heaps = Heaps::of(session, &starving);
         let whole_gangs = !session.pipeline.gang_protects(EvictFor::Preempt);
         while let Some(queue) = heaps.pop_queue() {
             while let Some(job) = heaps.pop_job(queue) {

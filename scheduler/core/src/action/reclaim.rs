@@ -20,12 +20,7 @@ impl Action for Reclaim {
 
 /// Lets every queue that is not above its share take back for its starving jobs, queue by queue (B29).
 pub(super) fn take_back(session: &mut Session<'_>, why: EvictFor, whole_gangs: bool) {
-    let mut heaps = Heaps::default();
-    for job in session.jobs() {
-        if session.may_hunt(job) {
-            heaps.push_job(session, job);
-        }
-    }
+    let mut heaps = Heaps::of(session, &session.hunters());
     while let Some(queue) = heaps.pop_queue() {
         if session.pipeline.overused(session.state, queue) {
             continue;

@@ -9,7 +9,7 @@
 
 use tephra_api::conf::Arguments;
 
-use super::{Hooks, Plugin};
+use super::{Hooks, Plugin, weight};
 use crate::index::score::{BinpackConfig, ScoreConfig};
 
 /// The plugin.
@@ -21,17 +21,6 @@ pub struct Binpack {
 impl Default for Binpack {
     fn default() -> Self {
         Self { config: BinpackConfig { weight: 1.0, cpu: 1.0, memory: 1.0, resources: Vec::new() } }
-    }
-}
-
-fn weight(arguments: &Arguments, key: &str, warnings: &mut Vec<String>) -> f64 {
-    match arguments.int(key, warnings) {
-        Some(value) if value < 0 => {
-            warnings.push(format!("argument {key} is negative: 1 is used"));
-            1.0
-        }
-        Some(value) => value as f64,
-        None => 1.0,
     }
 }
 

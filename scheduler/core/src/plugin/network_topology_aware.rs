@@ -18,7 +18,7 @@ mod sums;
 
 use tephra_api::conf::Arguments;
 
-use super::{DomainSearch, Hooks, Plugin};
+use super::{DomainSearch, Hooks, Plugin, weight};
 use crate::state::State;
 use crate::state::hyper_nodes::{DomainId, Limit, Tree};
 use crate::state::jobs::JobId;
@@ -56,17 +56,6 @@ impl Default for NetworkTopologyAware {
             most_for_eviction: 8,
             sums: Sums::default(),
         }
-    }
-}
-
-fn weight(arguments: &Arguments, key: &str, warnings: &mut Vec<String>) -> f64 {
-    match arguments.int(key, warnings) {
-        Some(value) if value < 0 => {
-            warnings.push(format!("argument {key} is negative: 1 is used"));
-            1.0
-        }
-        Some(value) => value as f64,
-        None => 1.0,
     }
 }
 

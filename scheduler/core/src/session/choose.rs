@@ -2,6 +2,7 @@
 
 use super::Session;
 use super::order::pending_tasks;
+use super::ranking::lanes_of;
 use crate::index::ClassIndex;
 use crate::index::kernel::{BlockResult, Question, Room, evaluate};
 use crate::index::refresh_all;
@@ -141,7 +142,7 @@ impl Session<'_> {
 
     /// Lanes of a block that are looked at.
     fn seen_lanes(&self, block: usize) -> u64 {
-        self.scope.as_ref().map_or(u64::MAX, |scope| scope.get(block).copied().unwrap_or(0))
+        lanes_of(self.scope.as_deref(), block)
     }
 
     fn sees(&self, node: NodeId) -> bool {

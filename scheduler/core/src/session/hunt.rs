@@ -97,8 +97,15 @@ impl Session<'_> {
         self.settle_hunt(from, job)
     }
 
+    /// Jobs that may make others leave, in a stable order.
+    pub fn hunters(&self) -> Vec<JobId> {
+        let mut jobs = self.jobs();
+        jobs.retain(|&job| self.may_hunt(job));
+        jobs
+    }
+
     /// The job is admitted, valid, in an open queue, and starves.
-    pub fn may_hunt(&self, job: JobId) -> bool {
+    fn may_hunt(&self, job: JobId) -> bool {
         let row = &self.state.jobs[job as usize];
         let queue = &self.state.queues[row.queue as usize];
         let open = queue.exists && !matches!(queue.state, QueueState::Closed | QueueState::Closing);

@@ -26,16 +26,16 @@ impl Session<'_> {
         let node = self.state.nodes.identity[node as usize].name.clone();
         let nomination = Nomination { node: node.clone(), ours: true };
         self.state.nominated.insert(task, nomination);
-        let message: Arc<str> = WAITS_FOR_ROOM.into();
+        let told = self.told_to_wait.get_or_insert_with(|| {
+            let (reason, message) = (reasons::UNSCHEDULABLE.into(), WAITS_FOR_ROOM.into());
+            Arc::new(Told { reason, message })
+        });
         let row = &mut self.state.tasks[task];
-        row.told = Some(Arc::new(Told {
-            reason: reasons::UNSCHEDULABLE.into(),
-            message: message.clone(),
-        }));
+        row.told = Some(told.clone());
         self.decisions.push(Decision::PodCondition {
             pod: row.pod.clone(),
             reason: reasons::UNSCHEDULABLE,
-            message,
+            message: told.message.clone(),
             nominated: Some(node),
         });
     }
@@ -102,8 +102,7 @@ impl Session<'_> {
 
     /// The gang cannot use what was freed for it: its nominations end.
     pub(crate) fn give_up_nominations(&mut self, job: JobId) {
-        let tasks = &self.state.jobs[job as usize].tasks;
-        let mut given_up = tasks.clone();
+        let mut given_up = self.state.jobs[job as usize].tasks.clone();
         given_up.retain(|task| self.state.nominated.remove(task).is_some());
         self.denominated.extend(given_up);
     }

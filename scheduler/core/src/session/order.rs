@@ -34,6 +34,13 @@ impl std::fmt::Debug for Heaps {
 }
 
 impl Heaps {
+    /// These jobs and their queues.
+    pub fn of(session: &Session<'_>, jobs: &[JobId]) -> Self {
+        let mut heaps = Self::default();
+        jobs.iter().for_each(|&job| heaps.push_job(session, job));
+        heaps
+    }
+
     /// Adds a job; its queue joins with it.
     pub fn push_job(&mut self, session: &Session<'_>, job: JobId) {
         let queue = session.state.jobs[job as usize].queue;

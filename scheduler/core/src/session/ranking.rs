@@ -63,7 +63,8 @@ impl Ranking {
         }
         let key = &state.classes.keys[row.key as usize];
         for block in 0..blocks {
-            let mask = key.mask.get(block).copied().unwrap_or(0) & ranking.within(block);
+            let mask = key.mask.get(block).copied().unwrap_or(0)
+                & lanes_of(ranking.within.as_deref(), block);
             let among = among.map_or(u64::MAX, |among| among[block]);
             if mask == 0 {
                 continue;
@@ -94,7 +95,7 @@ impl Ranking {
             for &node in nodes {
                 let lane = node as usize % LANES;
                 let may = key != NO_KEY && state.classes.keys[key as usize].allows(node);
-                if may && self.within(block) >> lane & 1 == 1 {
+                if may && lanes_of(self.within.as_deref(), block) >> lane & 1 == 1 {
                     self.open[block] |= 1 << lane;
                 }
             }
@@ -129,12 +130,6 @@ impl Ranking {
         self.best[block] = best;
     }
 
-    /// Lanes of a block that the search may see at all.
-    fn within(&self, block: usize) -> u64 {
-        let bits = self.within.as_ref();
-        bits.map_or(u64::MAX, |bits| bits.get(block).copied().unwrap_or(0))
-    }
-
     /// Lanes where a copy fits without anybody leaving.
     fn free_lanes(&self, state: &State, block: usize) -> u64 {
         let mut fits = [true; LANES];
@@ -158,7 +153,7 @@ pub(super) fn copies(state: &State, question: &Question<'_>, need: u64) -> u64 {
     let key = &state.classes.keys[row.key as usize];
     let mut total = 0;
     for block in 0..state.nodes.blocks() {
-        let within = question.within.as_ref().map_or(u64::MAX, |bits| bits[block]);
+        let within = lanes_of(question.within.as_deref(), block);
         let mask = key.mask.get(block).copied().unwrap_or(0) & within;
         if mask == 0 {
             continue;
@@ -177,6 +172,11 @@ pub(super) fn copies(state: &State, question: &Question<'_>, need: u64) -> u64 {
         }
     }
     total
+}
+
+/// Lanes of a block that a set of nodes has; no set is all nodes.
+pub(super) fn lanes_of(nodes: Option<&[u64]>, block: usize) -> u64 {
+    nodes.map_or(u64::MAX, |bits| bits.get(block).copied().unwrap_or(0))
 }
 
 /// The lanes of a block; a column is always padded to whole blocks.

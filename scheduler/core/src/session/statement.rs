@@ -151,9 +151,7 @@ impl Session<'_> {
         }
         for op in ops {
             if let Op::Evict { task, was, why } = op {
-                self.state.tasks[task].evicted_for = Some(job);
-                self.state.jobs[job as usize].victims_under_way += 1;
-                self.carry_out_eviction(task, was, why);
+                self.carry_out_eviction(job, task, was, why);
             }
         }
         if !placed.is_empty() {
@@ -200,9 +198,11 @@ impl Session<'_> {
     }
 
     /// From now on the victim is leaving, also in later sessions, until the API server says otherwise.
-    fn carry_out_eviction(&mut self, task: TaskId, was: Status, why: EvictFor) {
+    fn carry_out_eviction(&mut self, by: JobId, task: TaskId, was: Status, why: EvictFor) {
+        self.state.jobs[by as usize].victims_under_way += 1;
         let row = &mut self.state.tasks[task];
         row.spared = Some(was);
+        row.evicted_for = Some(by);
         let (pod, job) = (row.pod.clone(), row.job);
         self.state.released();
         self.state.touch_job(job);
