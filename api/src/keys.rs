@@ -131,6 +131,32 @@ pub const COLOCATION_CONFIG_NAME: &str = "volcano.sh/colocation-config-name";
 pub const TEPHRA_PREFIX: &str = "tephra.sh/";
 /// Annotation of a PodGroup: W3C trace context of the job's life.
 pub const TRACEPARENT: &str = "tephra.sh/traceparent";
+/// Annotation of a PodGroup: the scheduler wants the gang to make room (JSON, `features.md` 2.2).
+pub const SUSPEND: &str = "tephra.sh/suspend";
+/// Annotation of an owner and its PodGroup: we suspended it; what it needs to come back (JSON).
+pub const SUSPENDED: &str = "tephra.sh/suspended";
+/// Annotation of a PodGroup: the scheduler holds room for the suspended gang, which may come back (value: id of the suspension).
+pub const RESUME: &str = "tephra.sh/resume";
+/// Annotation of a running pod: write a checkpoint, `<id>;deadline=<RFC 3339>`.
+pub const CHECKPOINT_REQUEST: &str = "tephra.sh/checkpoint-request";
+/// Annotation that a pod writes on itself: the checkpoint of this id is written.
+pub const CHECKPOINT_ACK: &str = "tephra.sh/checkpoint-ack";
+/// Annotation that a pod writes on itself: when it last wrote a checkpoint, RFC 3339.
+pub const LAST_CHECKPOINT: &str = "tephra.sh/last-checkpoint";
+/// Annotation of a pod: the same, as proposed to Volcano.
+pub const LAST_CHECKPOINT_VOLCANO: &str = "volcano.sh/last-checkpoint-time";
+/// Annotation of an owner: who suspended it by hand (`user`); we never resume it.
+pub const HOLD: &str = "tephra.sh/hold";
+/// Annotation of a pod without an owner: after an eviction it is created again (value `true`).
+pub const RECREATE: &str = "tephra.sh/recreate";
+/// Annotation of a workload, PodGroup or pod: how long a restart takes before work goes on, a Go duration.
+pub const RESTART_COST: &str = "tephra.sh/restart-cost";
+/// Annotation of a workload, PodGroup or pod: how long it is expected to run, a Go duration.
+pub const EXPECTED_RUNTIME: &str = "tephra.sh/expected-runtime";
+/// Annotation of a PodGroup: when the scheduler expects to start it, RFC 3339.
+pub const PREDICTED_START: &str = "tephra.sh/predicted-start";
+/// Annotation of a queue: its turn as plugin `wfq` keeps it (JSON).
+pub const FAIRNESS: &str = "tephra.sh/fairness";
 
 // Names of programs and of what belongs to them.
 

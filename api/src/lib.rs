@@ -12,6 +12,8 @@ pub mod keys;
 pub mod planted;
 pub mod pod_request;
 pub mod quantity;
+#[cfg(feature = "crd")]
+pub mod queue_policy;
 pub mod reasons;
 pub mod resource;
 #[cfg(feature = "crd")]

@@ -1,4 +1,5 @@
-//! Custom resources of group `scheduling.volcano.sh` as Rust types. The definitions, with those of [`crate::topology`], in `deploy/crds` are
+//! Custom resources of group `scheduling.volcano.sh` as Rust types. The definitions, with those of [`crate::topology`] and
+//! [`crate::queue_policy`], in `deploy/crds` are
 //! generated from them (`cargo run -p xtask -- codegen`). Fields that a newer client writes are preserved by the
 //! server, because every level says so; whoever writes back must patch, never put a decoded object.
 
@@ -24,7 +25,12 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         // Volcano's PodGroup has no status subresource (C1): every client writes status with the object.
         version.subresources = None;
     }
-    let mut definitions = vec![pod_groups, Queue::crd(), crate::topology::HyperNode::crd()];
+    let mut definitions = vec![
+        pod_groups,
+        Queue::crd(),
+        crate::topology::HyperNode::crd(),
+        crate::queue_policy::QueuePolicy::crd(),
+    ];
     definitions.iter_mut().for_each(schema::finish);
     definitions
 }

@@ -12,6 +12,7 @@ use kube::{
     runtime::conditions,
     runtime::wait::Condition,
 };
+use tephra_api::queue_policy::QueuePolicy;
 use tephra_api::scheduling::{PodGroup, Queue};
 use tokio::time::{Instant, sleep};
 
@@ -21,7 +22,7 @@ use crate::refusal::is_not_found;
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Applies the definitions of PodGroup and Queue and waits until the server serves them. May be called again at any
+/// Applies all definitions and waits until the server serves them. May be called again at any
 /// time.
 ///
 /// # Errors
@@ -31,7 +32,8 @@ pub async fn install_crds(client: Client) -> anyhow::Result<()> {
         apply(client.clone(), &definition).await?;
     }
     served::<PodGroup>(client.clone()).await?;
-    served::<Queue>(client).await
+    served::<Queue>(client.clone()).await?;
+    served::<QueuePolicy>(client).await
 }
 
 async fn apply(client: Client, definition: &CustomResourceDefinition) -> anyhow::Result<()> {

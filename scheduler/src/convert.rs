@@ -6,10 +6,11 @@ mod field;
 
 use serde_json::Value;
 use tephra_core::event::{
-    DisruptionBudgetObject, Event, GroupCondition, HyperNodeMember, HyperNodeObject, LabelSelector,
-    MemberSelector, NamespaceObject, NetworkTopology, ObjectKey, PodGroupObject, PodGroupPhase,
-    PodGroupStatus, PriorityClassObject, QueueObject, QueueState, ResourceQuotaObject,
-    SubGroupPolicy, VolumeClaimObject, VolumeObject,
+    CheckpointMode, DisruptionBudgetObject, Event, GroupCondition, HyperNodeMember,
+    HyperNodeObject, LabelSelector, MemberSelector, NamespaceObject, NetworkTopology, ObjectKey,
+    PodGroupObject, PodGroupPhase, PodGroupStatus, PreemptionMode, PriorityClassObject,
+    QueueObject, QueuePolicyObject, QueueState, ResourceQuotaObject, SubGroupPolicy,
+    VolumeClaimObject, VolumeObject,
 };
 
 use crate::decode::{self, DecodeError, Names, NodeSelectorView, clamp};
@@ -28,6 +29,7 @@ pub fn object(value: &Value, names: &Names) -> Result<Option<Event>, DecodeError
         "Node" => Event::Node(decode::node(&bytes())?),
         "PodGroup" => Event::PodGroup(pod_group(value)?),
         "Queue" => Event::Queue(queue(value)?),
+        "QueuePolicy" => Event::QueuePolicy(queue_policy(value)?),
         "HyperNode" => Event::HyperNode(hyper_node(value)?),
         "PriorityClass" => Event::PriorityClass(priority_class(value)?),
         "Namespace" => Event::Namespace(namespace(value)?),
@@ -171,6 +173,43 @@ pub fn queue(value: &Value) -> Result<QueueObject, DecodeError> {
         },
         allocated: object.amounts("status.allocated")?.unwrap_or_default(),
         annotations: object.labels("metadata.annotations")?,
+    })
+}
+
+/// A QueuePolicy (`tephra.sh/v1alpha1`). The definition of the kind refuses what cannot be read here.
+///
+/// # Errors
+/// When a field has the wrong type, or a duration or word is none of its own.
+pub fn queue_policy(value: &Value) -> Result<QueuePolicyObject, DecodeError> {
+    let object = Object::new("QueuePolicy", value)?;
+    Ok(QueuePolicyObject {
+        name: object.key().name,
+        mode: object.word(
+            "spec.preemption.mode",
+            &[
+                ("Evict", PreemptionMode::Evict),
+                ("Suspend", PreemptionMode::Suspend),
+                ("Never", PreemptionMode::Never),
+            ],
+        )?,
+        min_runtime_ms: object.duration("spec.preemption.minRuntime")?,
+        max_suspensions_per_day: object
+            .int("spec.preemption.maxSuspensionsPerDay")?
+            .map(|count| count.max(0) as u32),
+        checkpoint: object.word(
+            "spec.preemption.checkpoint.mode",
+            &[
+                ("None", CheckpointMode::None),
+                ("Signal", CheckpointMode::Signal),
+                ("Ack", CheckpointMode::Ack),
+            ],
+        )?,
+        grace_ms: object.duration("spec.preemption.checkpoint.grace")?,
+        weight_from_deserved: object
+            .word("spec.fairness.weightFrom", &[("Deserved", true), ("Weight", false)])?,
+        credit_window_ms: object.duration("spec.fairness.creditWindow")?,
+        burst_ms: object.duration("spec.fairness.burst")?,
+        wait_priority_ms: object.duration("spec.fairness.waitPriority")?,
     })
 }
 

@@ -25,8 +25,8 @@ use crate::options::SchedulerOptions;
 use crate::run::{LedgersDiffer, Pace, SessionLoop};
 use crate::watch::Feed;
 use crate::watch::kind::{
-    DISRUPTION_BUDGETS, HYPER_NODES, NAMESPACES, Nodes, POD_GROUPS, PRIORITY_CLASSES, Pods, QUEUES,
-    RESOURCE_QUOTAS, VOLUME_CLAIMS, VOLUMES,
+    DISRUPTION_BUDGETS, HYPER_NODES, NAMESPACES, Nodes, POD_GROUPS, PRIORITY_CLASSES, Pods,
+    QUEUE_POLICIES, QUEUES, RESOURCE_QUOTAS, VOLUME_CLAIMS, VOLUMES,
 };
 use crate::write::Writer;
 use crate::{backoff, bind, conf, events, evict, status, watch as watching};
@@ -159,6 +159,7 @@ impl Scheduler {
         for kind in [
             POD_GROUPS,
             QUEUES,
+            QUEUE_POLICIES,
             HYPER_NODES,
             NAMESPACES,
             VOLUME_CLAIMS,
@@ -217,6 +218,7 @@ impl Scheduler {
             "Pod",
             "PodGroup",
             "Queue",
+            "QueuePolicy",
             "HyperNode",
             "Namespace",
             "PersistentVolumeClaim",

@@ -38,6 +38,7 @@ impl Ingest {
             "Node" => Event::NodeDeleted(name),
             "PodGroup" => Event::PodGroupDeleted(key()),
             "Queue" => Event::QueueDeleted(name),
+            "QueuePolicy" => Event::QueuePolicyDeleted(name),
             "HyperNode" => Event::HyperNodeDeleted(name),
             "PriorityClass" => Event::PriorityClassDeleted(name),
             "Namespace" => Event::NamespaceDeleted(name),

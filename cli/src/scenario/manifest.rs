@@ -28,6 +28,7 @@ const KNOWN_KINDS: &[&str] = &[
     "PodGroup",
     "PriorityClass",
     "Queue",
+    "QueuePolicy",
 ];
 
 /// Schedules the objects until nothing changes any more, or for the number of sessions asked for.

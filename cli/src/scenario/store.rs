@@ -19,6 +19,7 @@ const CLUSTER_KINDS: &[&str] = &[
     "PersistentVolume",
     "PriorityClass",
     "Queue",
+    "QueuePolicy",
     "ResourceSlice",
     "StorageClass",
     "VolumeAttachment",

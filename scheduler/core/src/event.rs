@@ -60,6 +60,10 @@ pub enum Event {
     Queue(QueueObject),
     /// The queue of this name is gone.
     QueueDeleted(String),
+    /// A queue's policy was added or changed.
+    QueuePolicy(QueuePolicyObject),
+    /// The policy of the queue of this name is gone.
+    QueuePolicyDeleted(String),
     /// A hypernode was added or changed.
     HyperNode(HyperNodeObject),
     /// The hypernode of this name is gone.
@@ -638,4 +642,53 @@ pub struct ResourceQuotaObject {
     pub hard: Quantities,
     /// `status.used`.
     pub used: Quantities,
+}
+
+/// A QueuePolicy: what it does not say is inherited from the queue above. Times are milliseconds, never negative.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueuePolicyObject {
+    /// Name: that of its queue.
+    pub name: String,
+    /// How jobs of the queue make room.
+    pub mode: Option<PreemptionMode>,
+    /// A job runs at least this long before it must make room.
+    pub min_runtime_ms: Option<i64>,
+    /// A job suspended so often within a day is no victim of its equals.
+    pub max_suspensions_per_day: Option<u32>,
+    /// What a job is asked before it is stopped.
+    pub checkpoint: Option<CheckpointMode>,
+    /// How long it may take to answer.
+    pub grace_ms: Option<i64>,
+    /// The queue's weight is the dominant share of what it deserves (else its weight).
+    pub weight_from_deserved: Option<bool>,
+    /// Turn that an idle queue may save up.
+    pub credit_window_ms: Option<i64>,
+    /// How far the queue may be ahead of its siblings.
+    pub burst_ms: Option<i64>,
+    /// Waiting time that equals one step of priority.
+    pub wait_priority_ms: Option<i64>,
+}
+
+/// How jobs of a queue make room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PreemptionMode {
+    /// Their pods are deleted.
+    #[default]
+    Evict,
+    /// Their owner is suspended and resumed.
+    Suspend,
+    /// Not at all.
+    Never,
+}
+
+/// What a job is asked before it is stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CheckpointMode {
+    /// Nothing.
+    #[default]
+    None,
+    /// To write a checkpoint; it gets the whole grace time.
+    Signal,
+    /// To write a checkpoint and to say so; it is stopped when all its pods have, at the latest after the grace time.
+    Ack,
 }

@@ -238,6 +238,7 @@ impl Core {
             self.state.released();
         }
         self.state.refresh_queue_tree();
+        self.state.refresh_queue_policies();
         self.state.hyper_nodes.refresh(&self.state.nodes);
         self.pipeline.open(&self.state);
     }

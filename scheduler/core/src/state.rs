@@ -9,6 +9,7 @@ pub mod hyper_nodes;
 pub mod job_budget;
 pub mod jobs;
 pub mod nodes;
+pub mod queue_policies;
 pub mod queue_tree;
 pub mod queues;
 pub mod quotas;
@@ -36,6 +37,7 @@ use disruption::Budgets;
 use hyper_nodes::HyperNodes;
 use jobs::{Job, JobId};
 use nodes::{NO_NODE, NodeId, Nodes};
+use queue_policies::QueuePolicies;
 use queue_tree::QueueTree;
 use queues::{Queue, QueueId};
 use quotas::Quotas;
@@ -63,6 +65,8 @@ pub struct State {
     pub queues: Vec<Queue>,
     /// Who stands above whom, as of the session's start.
     pub queue_tree: QueueTree,
+    /// What teams ask of their queues.
+    pub queue_policies: QueuePolicies,
     /// Nodes that are close to each other.
     pub hyper_nodes: HyperNodes,
     /// Volumes and claims.

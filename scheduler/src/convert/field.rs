@@ -105,6 +105,33 @@ impl<'v> Object<'v> {
         }
     }
 
+    /// A duration in Go's notation in milliseconds, not negative; `None` when absent.
+    pub(super) fn duration(&self, path: &str) -> Result<Option<i64>, DecodeError> {
+        let text = self.text(path)?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let duration = if text == "0" { Ok(jiff::SignedDuration::ZERO) } else { text.parse() };
+        match duration.map(|duration: jiff::SignedDuration| duration.as_millis()) {
+            Ok(ms @ 0..) => Ok(Some(i64::try_from(ms).unwrap_or(i64::MAX))),
+            _ => Err(self.error(path, &Value::from(text), "is no duration like 90s or 1h30m")),
+        }
+    }
+
+    /// What one of some words stands for; `None` when absent.
+    pub(super) fn word<T: Copy>(
+        &self,
+        path: &str,
+        words: &[(&str, T)],
+    ) -> Result<Option<T>, DecodeError> {
+        let text = self.text(path)?;
+        match words.iter().find(|(word, _)| *word == text) {
+            Some(&(_, meaning)) => Ok(Some(meaning)),
+            None if text.is_empty() => Ok(None),
+            None => Err(self.error(path, &Value::from(text), "is none of its words")),
+        }
+    }
+
     /// Entries of a map.
     pub(super) fn entries(&self, path: &str) -> Result<Vec<(String, Value)>, DecodeError> {
         match self.get(path) {

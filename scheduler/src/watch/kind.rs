@@ -165,6 +165,15 @@ pub(crate) const QUEUES: Small = Small {
     need: Need::Always,
 };
 
+/// Policies of queues. A cluster may not have the kind.
+pub(crate) const QUEUE_POLICIES: Small = Small {
+    name: "QueuePolicy",
+    path: "/apis/tephra.sh/v1alpha1/queuepolicies",
+    read: |value| convert::queue_policy(value).map(Event::QueuePolicy),
+    gone: |key| Event::QueuePolicyDeleted(key.name),
+    need: Need::WhereKnown,
+};
+
 /// Hypernodes. A cluster may not have the kind.
 pub(crate) const HYPER_NODES: Small = Small {
     name: "HyperNode",

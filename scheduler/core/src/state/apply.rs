@@ -30,6 +30,8 @@ impl State {
             Event::PodGroupDeleted(key) => self.remove_group(&key),
             Event::Queue(queue) => self.set_queue(queue),
             Event::QueueDeleted(name) => self.remove_queue(&name),
+            Event::QueuePolicy(policy) => self.set_queue_policy(policy),
+            Event::QueuePolicyDeleted(name) => self.remove_queue_policy(&name),
             Event::HyperNode(object) => {
                 self.hyper_nodes.set(object, &self.nodes);
                 self.released();

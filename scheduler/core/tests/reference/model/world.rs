@@ -167,7 +167,9 @@ impl World {
             | Event::ResourceQuota(_)
             | Event::ResourceQuotaDeleted(_)
             | Event::EvictOk(_)
-            | Event::EvictFailed { .. } => {}
+            | Event::EvictFailed { .. }
+            | Event::QueuePolicy(_)
+            | Event::QueuePolicyDeleted(_) => {}
         }
         self.free_slots();
         let (groups, pods) = (&self.groups, &self.pods);
