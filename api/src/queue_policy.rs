@@ -1,5 +1,5 @@
 //! QueuePolicy, the custom resource of group `tephra.sh`: what a team may ask of its queue beyond what Volcano's Queue can say. Cluster scoped and
-//! named like its Queue; a queue without one inherits that of the nearest queue above it. Durations are Go's (`90s`, `1h30m`).
+//! named like its Queue; what it does not say is inherited from the nearest queue above that says it, so no field has a default. Durations are Go's (`90s`, `1h30m`).
 
 use kube::CustomResource;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -36,9 +36,10 @@ pub struct QueuePolicySpec {
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct PreemptionPolicy {
-    /// `Evict`: pods are deleted, as Volcano does. `Suspend`: the owner is suspended and comes back by itself. `Never`.
+    /// `Suspend` (also where no queue above says anything): the owner is suspended and comes back by itself. `Evict`: pods are deleted, as Volcano
+    /// does. `Never`: the queue's jobs make no room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["Evict", "Suspend", "Never"], "default" = "Evict"))]
+    #[schemars(extend("enum" = ["Evict", "Suspend", "Never"]))]
     pub mode: Option<String>,
     /// A job runs at least this long, unless its own queue is above its capability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,7 +67,7 @@ pub struct PreemptionPolicy {
 pub struct CheckpointPolicy {
     /// `None`: stop at once. `Signal`: ask for a checkpoint and wait for the grace time. `Ack`: until every pod says it is done, at most the grace time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["None", "Signal", "Ack"], "default" = "None"))]
+    #[schemars(extend("enum" = ["None", "Signal", "Ack"]))]
     pub mode: Option<String>,
     /// How long the pods may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,7 +82,7 @@ pub struct CheckpointPolicy {
 pub struct FairnessPolicy {
     /// `Weight`: the Queue's weight. `Deserved`: the dominant share of what it deserves, its weight when it names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["Weight", "Deserved"], "default" = "Deserved"))]
+    #[schemars(extend("enum" = ["Weight", "Deserved"]))]
     pub weight_from: Option<String>,
     /// How much turn an idle queue may save up, as time of its full share.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -672,11 +672,11 @@ pub struct QueuePolicyObject {
 /// How jobs of a queue make room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PreemptionMode {
-    /// Their pods are deleted.
-    #[default]
-    Evict,
     /// Their owner is suspended and resumed.
+    #[default]
     Suspend,
+    /// Their pods are deleted.
+    Evict,
     /// Not at all.
     Never,
 }

@@ -18,7 +18,7 @@ pub struct QueuePolicies {
 /// What holds for one queue. Times are milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuePolicy {
-    /// How its jobs make room.
+    /// How its jobs make room, where plugin `suspend` is on; else their pods are deleted.
     pub mode: PreemptionMode,
     /// Its jobs run at least this long before they must make room.
     pub min_runtime_ms: i64,
@@ -40,7 +40,7 @@ pub struct QueuePolicy {
 
 /// What holds where nothing is written.
 const DEFAULT: QueuePolicy = QueuePolicy {
-    mode: PreemptionMode::Evict,
+    mode: PreemptionMode::Suspend,
     min_runtime_ms: 0,
     max_suspensions_per_day: u32::MAX,
     checkpoint: CheckpointMode::None,
@@ -126,7 +126,7 @@ mod tests {
         state.apply(queue("nights", "team"));
         state.apply(Event::QueuePolicy(QueuePolicyObject {
             name: "team".to_owned(),
-            mode: Some(PreemptionMode::Suspend),
+            mode: Some(PreemptionMode::Never),
             grace_ms: Some(90_000),
             ..QueuePolicyObject::default()
         }));
@@ -141,10 +141,10 @@ mod tests {
             state.refresh_queue_policies();
             state.queue_policy(state.queue(name).unwrap()).clone()
         };
-        let suspend = QueuePolicy { mode: PreemptionMode::Suspend, ..DEFAULT };
+        let never = QueuePolicy { mode: PreemptionMode::Never, ..DEFAULT };
         assert_eq!(force(&mut state, "root"), DEFAULT);
-        assert_eq!(force(&mut state, "team"), QueuePolicy { grace_ms: 90_000, ..suspend });
-        let nights = QueuePolicy { mode: PreemptionMode::Suspend, burst_ms: Some(1), ..DEFAULT };
+        assert_eq!(force(&mut state, "team"), QueuePolicy { grace_ms: 90_000, ..never });
+        let nights = QueuePolicy { mode: PreemptionMode::Never, burst_ms: Some(1), ..DEFAULT };
         assert_eq!(force(&mut state, "nights"), nights);
 
         state.apply(Event::QueuePolicyDeleted("team".to_owned()));
