@@ -239,6 +239,7 @@ impl Core {
         }
         self.state.refresh_queue_tree();
         self.state.refresh_queue_policies();
+        self.state.derive_leaving();
         self.state.hyper_nodes.refresh(&self.state.nodes);
         self.pipeline.open(&self.state);
     }

@@ -87,6 +87,9 @@ pub struct State {
     pub releasing: u32,
     /// Tasks that we evict, tentatively or for good, whose pods do not show it yet.
     pub evicting: BTreeSet<TaskId>,
+    /// What pods hold that we evict and that the API server is not known to delete, by queue with all queues below. Empty when
+    /// there are none, and while a plan of evictions is made: a plan binds nobody.
+    pub leaving: Vec<Ledger>,
     /// Moves when room may have become free or a node changed.
     pub release_epoch: u64,
     /// Moves when a queue, its jobs' requests or the cluster total changed.
@@ -231,6 +234,23 @@ impl State {
         self.evicting.remove(&task);
         let node = self.tasks[task].node;
         self.set_status(task, was, node);
+    }
+
+    /// Derives [`State::leaving`]. Until a victim is known to be deleted its quota is not free: whoever used it would bring the
+    /// queue above its limit if the eviction failed (I4).
+    pub fn derive_leaving(&mut self) {
+        self.leaving.clear();
+        for &task in &self.evicting {
+            let row = &self.tasks[task];
+            if row.evicted_for.is_none() || row.job == NO_JOB {
+                continue;
+            }
+            self.leaving.resize(self.queues.len(), Ledger::default());
+            let request = &self.classes.list[row.class as usize].request;
+            for queue in self.queue_tree.up(self.jobs[row.job as usize].queue) {
+                self.leaving[queue as usize].add_request(request, 1);
+            }
+        }
     }
 
     /// Says whether a waiting best-effort pod could start anywhere.

@@ -207,7 +207,14 @@ impl Plugin for Capacity {
         }
         self.path(state, queue).fold(count, |count, at| {
             let Some(sums) = self.sums.get(at as usize).filter(|_| count > 0) else { return 0 };
-            quota::copies(state, &sums.allocated, |dim| self.ceiling(state, at, dim), class, count)
+            quota::copies(
+                state,
+                at,
+                &sums.allocated,
+                |dim| self.ceiling(state, at, dim),
+                class,
+                count,
+            )
         })
     }
 
@@ -243,7 +250,7 @@ impl Plugin for Capacity {
         let Some(sums) = self.sums.get(queue as usize) else { return false };
         let ceiling = |dim| self.ceiling(state, queue, dim);
         if self.refuses_all(state, queue).is_some()
-            || quota::copies(state, &sums.allocated, ceiling, class, 1) == 0
+            || quota::copies(state, queue, &sums.allocated, ceiling, class, 1) == 0
         {
             return false;
         }

@@ -194,7 +194,7 @@ impl Plugin for Proportion {
         }
         let Some(attributes) = self.queues.get(queue as usize) else { return 0 };
         let ceiling = |dim| attributes.ceiling(dim, row.capability.as_ref());
-        quota::copies(state, &row.allocated, ceiling, class, count)
+        quota::copies(state, queue, &row.allocated, ceiling, class, count)
     }
 
     fn limit_reached(

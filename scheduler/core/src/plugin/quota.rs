@@ -5,6 +5,7 @@
 use crate::planted::{Bug, planted};
 use crate::state::State;
 use crate::state::classes::ClassId;
+use crate::state::queues::QueueId;
 use crate::state::resource::{CPU, Dim, EPSILON, Ledger, MEMORY, PODS, Vector, share};
 
 /// Adds the dimensions of a vector to a list.
@@ -55,9 +56,11 @@ pub(super) fn share_of(allocated: &Ledger, deserved: &Vector) -> f64 {
     largest
 }
 
-/// How many of `count` copies of a class stay below a ceiling, in the dimensions that the class asks for.
+/// How many of `count` copies of a class stay below a ceiling, in the dimensions that the class asks for. Beside what the queue
+/// uses, what is about to leave it counts.
 pub(super) fn copies(
     state: &State,
+    queue: QueueId,
     used: &Ledger,
     ceiling: impl Fn(Dim) -> Option<f64>,
     class: ClassId,
@@ -67,7 +70,8 @@ pub(super) fn copies(
     let mut allowed = count;
     for &(dim, amount) in &state.classes.list[class as usize].request {
         let Some(ceiling) = ceiling(dim).filter(|_| amount > 0) else { continue };
-        let room = ceiling + slack - used.get(dim) as f64;
+        let leaving = state.leaving.get(queue as usize).map_or(0, |leaving| leaving.get(dim));
+        let room = ceiling + slack - (used.get(dim) + leaving) as f64;
         let copies = (room / amount as f64).floor();
         allowed = if copies < f64::from(allowed) { copies.max(0.0) as u32 } else { allowed };
     }

@@ -59,17 +59,23 @@ impl Session<'_> {
         if !self.pipeline.job_starving(self.state, job) {
             return;
         }
+        let leaving = std::mem::take(&mut self.state.leaving);
+        if self.hunt_anywhere(why, prey, job, whole_gangs) {
+            self.state.derive_leaving();
+        } else {
+            self.state.leaving = leaving;
+        }
+    }
+
+    fn hunt_anywhere(&mut self, why: EvictFor, prey: Prey, job: JobId, whole_gangs: bool) -> bool {
         if self.state.jobs[job as usize].topology.is_none() {
-            self.hunt_here(why, prey, job, whole_gangs);
-            return;
+            return self.hunt_here(why, prey, job, whole_gangs);
         }
         // Each hypernode that could hold the gang, in the order in which allocate tries them (B46: never outside).
-        for domain in self.domains(job) {
+        self.domains(job).into_iter().any(|domain| {
             let hunt = |session: &mut Self| session.hunt_here(why, prey, job, whole_gangs);
-            if self.seeing_only(&[domain], hunt) {
-                return;
-            }
-        }
+            self.seeing_only(&[domain], hunt)
+        })
     }
 
     /// A search on the nodes that are seen; true when it succeeds.

@@ -73,8 +73,10 @@ impl Session<'_> {
             let queue = self.state.jobs[job as usize].queue;
             for task in tasks {
                 let class = self.state.tasks[task].class;
+                // What its victims still hold in its own queue would count twice.
                 if self.held(task).is_none()
-                    && self.pipeline.allocatable(self.state, queue, class, 1) > 0
+                    && (self.waits_for_victims(job)
+                        || self.pipeline.allocatable(self.state, queue, class, 1) > 0)
                     && let Some((node, _)) = self.nominated_place(task)
                 {
                     self.place(task, node, true);

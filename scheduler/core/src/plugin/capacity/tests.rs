@@ -482,3 +482,23 @@ fn sums_of_ancestors_follow_every_placement_and_equal_a_fresh_derivation() {
     world.open(&mut plugin);
     assert_eq!(plugin.sums[world.id("A") as usize].allocated.get(0), 0);
 }
+
+/// Whoever used the room of a victim before it is known to leave would bring the queue above its limit if it stayed (I4).
+#[test]
+fn the_quota_of_a_victim_is_free_only_when_it_is_known_to_leave() {
+    let mut world = World::new("cpu=8");
+    world.capped("q", "", "cpu=2");
+    let victim = world.running("old", "q", "cpu=2");
+    let pod = world.waiting("new", "q", "cpu=1");
+    let mut plugin = flat();
+    world.open(&mut plugin);
+    world.evict(&mut plugin, victim);
+    let preemptor = world.state.tasks[pod].job;
+    world.state.tasks[victim].evicted_for = Some(preemptor);
+    world.state.derive_leaving();
+    assert_eq!(allows(&world, &plugin, pod, 3), 0);
+    let uid = world.state.tasks[victim].pod.uid.to_string();
+    world.state.apply(Event::PodDeleted(uid));
+    world.state.derive_leaving();
+    assert_eq!(allows(&world, &plugin, pod, 3), 2);
+}
