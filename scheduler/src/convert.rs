@@ -7,8 +7,8 @@ mod field;
 use serde_json::Value;
 use tephra_core::event::{
     CheckpointMode, DisruptionBudgetObject, Event, GroupCondition, HyperNodeMember,
-    HyperNodeObject, LabelSelector, MemberSelector, NamespaceObject, NetworkTopology, ObjectKey, Operator,
-    PodGroupObject, PodGroupPhase, PodGroupStatus, PreemptionMode, PriorityClassObject,
+    HyperNodeObject, LabelSelector, MemberSelector, NamespaceObject, NetworkTopology, ObjectKey,
+    Operator, PodGroupObject, PodGroupPhase, PodGroupStatus, PreemptionMode, PriorityClassObject,
     QueueObject, QueuePolicyObject, QueueState, QuotaScope, ResourceQuotaObject, SubGroupPolicy,
     VolumeClaimObject, VolumeObject,
 };

@@ -53,9 +53,8 @@ impl<'s> Facts<'s> {
         };
         let mut amounts = group.min_quantities.iter();
         Self {
-            best_effort: !amounts.any(|(name, amount)| {
-                matches!(bare(name), "cpu" | "memory") && !amount.is_zero()
-            }),
+            best_effort: !amounts
+                .any(|(name, amount)| matches!(bare(name), "cpu" | "memory") && !amount.is_zero()),
             has_deadline: false,
             priority_class: if named.is_empty() { default } else { named },
             looks_elsewhere: false,
@@ -90,9 +89,8 @@ fn is_best_effort(spec: &PodSpec) -> bool {
 }
 
 fn looks_elsewhere(spec: &PodSpec) -> bool {
-    let elsewhere = |term: &PodAffinityTerm| {
-        !term.namespaces.is_empty() || term.namespace_selector.is_some()
-    };
+    let elsewhere =
+        |term: &PodAffinityTerm| !term.namespaces.is_empty() || term.namespace_selector.is_some();
     let preferred = spec.preferred_pod_affinity.iter().map(|(_, term)| term);
     spec.pod_affinity.iter().chain(&spec.pod_anti_affinity).chain(preferred).any(elsewhere)
 }

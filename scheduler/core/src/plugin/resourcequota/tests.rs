@@ -230,7 +230,8 @@ fn a_group_without_pods_is_judged_by_what_its_pod_group_says() {
             priority_class: class.to_owned(),
             ..group("g")
         };
-        let default = PriorityClassObject { name: "usual".to_owned(), value: 5, global_default: true };
+        let default =
+            PriorityClassObject { name: "usual".to_owned(), value: 5, global_default: true };
         let events = vec![Event::PriorityClass(default), Event::PodGroup(object)];
         stands_in_the_way(&[scope], events)
     };
@@ -266,9 +267,8 @@ fn a_group_with_pods_is_judged_by_them_and_every_scope_must_match() {
         let min = [("pods", "2"), ("cpu", "2")];
         stands_in_the_way(scopes, vec![asks("g", 2, &min), Event::Pod(member)])
     };
-    let spec = |change: fn(&mut PodSpec)| {
-        move |pod: &mut PodObject| change(Arc::make_mut(&mut pod.spec))
-    };
+    let spec =
+        |change: fn(&mut PodSpec)| move |pod: &mut PodObject| change(Arc::make_mut(&mut pod.spec));
     let devices = spec(|spec| spec.requests = vec![("nvidia.com/gpu".to_owned(), 1000)]);
     let memory = spec(|spec| spec.requests = vec![("memory".to_owned(), 1)]);
     assert!(of(&[QuotaScope::BestEffort(true)], &devices));
