@@ -48,13 +48,13 @@ impl<'s> Facts<'s> {
     fn of_group(state: &'s State, group: &'s Group) -> Self {
         let named = &*group.priority_class;
         let default = state.default_priority_class().map_or("", |class| class);
-        let bare = |name: &'s str| {
-            name.strip_prefix("requests.").or(name.strip_prefix("limits.")).unwrap_or(name)
+        let sizes = |name: &str| {
+            let bare = name.trim_start_matches("requests.").trim_start_matches("limits.");
+            matches!(bare, "cpu" | "memory")
         };
         let mut amounts = group.min_quantities.iter();
         Self {
-            best_effort: !amounts
-                .any(|(name, amount)| matches!(bare(name), "cpu" | "memory") && !amount.is_zero()),
+            best_effort: !amounts.any(|(name, amount)| sizes(name) && !amount.is_zero()),
             has_deadline: false,
             priority_class: if named.is_empty() { default } else { named },
             looks_elsewhere: false,
