@@ -298,3 +298,14 @@ fn a_group_with_pods_is_judged_by_them_and_every_scope_must_match() {
     assert!(!of(&[gold], &|_| {}));
     assert!(of(&[QuotaScope::PriorityClass(Operator::DoesNotExist, Vec::new())], &|_| {}));
 }
+
+#[test]
+fn a_quota_that_changes_or_goes_asks_for_a_session_at_once() {
+    let mut state = state([asks("g", 1, &[("cpu", "2")])]);
+    let gone = Event::ResourceQuotaDeleted(ObjectKey::new("ns", "q"));
+    for event in [quota(&[("cpu", "3")], &[("cpu", "2")]), gone] {
+        state.changed = false;
+        state.apply(event);
+        assert!(state.changed);
+    }
+}
