@@ -8,8 +8,8 @@ use serde_json::Value;
 use tephra_core::event::{
     CheckpointMode, DisruptionBudgetObject, Event, GroupCondition, HyperNodeMember,
     HyperNodeObject, LabelSelector, MemberSelector, NamespaceObject, NetworkTopology, ObjectKey,
-    PodGroupObject, PodGroupPhase, PodGroupStatus, PreemptionMode, PriorityClassObject,
-    QueueObject, QueuePolicyObject, QueueState, ResourceQuotaObject, SubGroupPolicy,
+    Operator, PodGroupObject, PodGroupPhase, PodGroupStatus, PreemptionMode, PriorityClassObject,
+    QueueObject, QueuePolicyObject, QueueState, QuotaScope, ResourceQuotaObject, SubGroupPolicy,
     VolumeClaimObject, VolumeObject,
 };
 
@@ -299,14 +299,46 @@ pub fn disruption_budget(value: &Value) -> Result<DisruptionBudgetObject, Decode
 /// A ResourceQuota.
 ///
 /// # Errors
-/// When a quantity is malformed.
+/// When a quantity is malformed or a scope has the wrong type.
 pub fn resource_quota(value: &Value) -> Result<ResourceQuotaObject, DecodeError> {
     let object = Object::new("ResourceQuota", value)?;
     Ok(ResourceQuotaObject {
         key: object.key(),
         hard: object.quantities("status.hard")?,
         used: object.quantities("status.used")?,
+        scopes: quota_scopes(&object)?,
     })
+}
+
+fn quota_scopes(object: &Object<'_>) -> Result<Vec<QuotaScope>, DecodeError> {
+    let plain = object.texts("spec.scopes")?;
+    let mut scopes: Vec<QuotaScope> =
+        plain.iter().map(|name| quota_scope(name, Operator::Exists, Vec::new())).collect();
+    for selected in object.items("spec.scopeSelector.matchExpressions")? {
+        let operator = match selected.text("operator")?.as_str() {
+            "In" => Operator::In,
+            "NotIn" => Operator::NotIn,
+            "Exists" => Operator::Exists,
+            "DoesNotExist" => Operator::DoesNotExist,
+            _ => Operator::Invalid,
+        };
+        let values = selected.texts("values")?;
+        scopes.push(quota_scope(&selected.text("scopeName")?, operator, values));
+    }
+    Ok(scopes)
+}
+
+/// Scopes other than the one of priority classes have no operator but `Exists`; the API server sees to that.
+fn quota_scope(name: &str, operator: Operator, values: Vec<String>) -> QuotaScope {
+    match name {
+        "BestEffort" => QuotaScope::BestEffort(true),
+        "NotBestEffort" => QuotaScope::BestEffort(false),
+        "Terminating" => QuotaScope::Terminating(true),
+        "NotTerminating" => QuotaScope::Terminating(false),
+        "PriorityClass" => QuotaScope::PriorityClass(operator, values),
+        "CrossNamespacePodAffinity" => QuotaScope::CrossNamespacePodAffinity,
+        _ => QuotaScope::NotOfPods,
+    }
 }
 
 /// Key of a namespaced object; objects in files may leave the namespace out.

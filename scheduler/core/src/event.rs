@@ -206,6 +206,8 @@ pub struct PodObject {
     pub nominated: Option<String>,
     /// `spec.schedulingGates` is not empty.
     pub gated: bool,
+    /// `spec.activeDeadlineSeconds` is set: what quotas call a terminating pod.
+    pub has_deadline: bool,
     /// Labels (pod affinity, topology spread and sub-groups select on them).
     pub labels: Labels,
     /// Names of PersistentVolumeClaims used (generic ephemeral volumes by their derived claim name).
@@ -642,6 +644,23 @@ pub struct ResourceQuotaObject {
     pub hard: Quantities,
     /// `status.used`.
     pub used: Quantities,
+    /// `spec.scopes` and `spec.scopeSelector`: it counts pods that match all of them.
+    pub scopes: Vec<QuotaScope>,
+}
+
+/// Which pods a ResourceQuota counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QuotaScope {
+    /// Pods that request neither cpu nor memory (`BestEffort`), or the others (`NotBestEffort`).
+    BestEffort(bool),
+    /// Pods with `activeDeadlineSeconds` (`Terminating`), or the others (`NotTerminating`).
+    Terminating(bool),
+    /// Pods by the name of their priority class. Only `In`, `NotIn`, `Exists` and `DoesNotExist` ever match.
+    PriorityClass(Operator, Vec<String>),
+    /// Pods whose affinity or anti-affinity looks into other namespaces.
+    CrossNamespacePodAffinity,
+    /// A scope of other objects (`VolumeAttributesClass`), or one that nobody knows yet: counts no pods.
+    NotOfPods,
 }
 
 /// A QueuePolicy: what it does not say is inherited from the queue above. Times are milliseconds, never negative.

@@ -175,6 +175,12 @@ impl State {
         self.priority_classes.get(name).map(|(value, _)| *value)
     }
 
+    /// The priority class that the API server gives to pods that name none; of several the one of the lowest value.
+    pub fn default_priority_class(&self) -> Option<&Arc<str>> {
+        let defaults = self.priority_classes.iter().filter(|(_, (_, global))| *global);
+        defaults.min_by_key(|(name, (value, _))| (*value, *name)).map(|(name, _)| name)
+    }
+
     /// Queue of a name.
     pub fn queue(&self, name: &str) -> Option<QueueId> {
         self.queue_by_name.get(name).copied()

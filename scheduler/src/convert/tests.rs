@@ -240,6 +240,42 @@ fn a_selector_that_cannot_be_read_covers_everything_and_an_absent_one_nothing() 
 }
 
 #[test]
+fn scopes_of_a_quota_are_read_from_both_places_and_unknown_ones_concern_no_pods() {
+    let read = |spec: Value| {
+        let value = json!({"metadata": {"name": "q", "namespace": "ns"}, "spec": spec});
+        resource_quota(&value).map(|quota| quota.scopes)
+    };
+    let plain = json!({"scopes": ["BestEffort", "NotTerminating", "PriorityClass", "Later"]});
+    let expected = vec![
+        QuotaScope::BestEffort(true),
+        QuotaScope::Terminating(false),
+        QuotaScope::PriorityClass(Operator::Exists, Vec::new()),
+        QuotaScope::NotOfPods,
+    ];
+    assert_eq!(read(plain).unwrap(), expected);
+    let selector = json!({"scopeSelector": {"matchExpressions": [
+        {"scopeName": "PriorityClass", "operator": "NotIn", "values": ["low"]},
+        {"scopeName": "PriorityClass", "operator": "Gt", "values": ["1"]},
+        {"scopeName": "NotBestEffort", "operator": "Exists"},
+        {"scopeName": "Terminating", "operator": "Exists"},
+        {"scopeName": "CrossNamespacePodAffinity", "operator": "Exists"},
+        {"scopeName": "VolumeAttributesClass", "operator": "In", "values": ["gold"]},
+    ]}});
+    let expected = vec![
+        QuotaScope::PriorityClass(Operator::NotIn, vec!["low".to_owned()]),
+        QuotaScope::PriorityClass(Operator::Invalid, vec!["1".to_owned()]),
+        QuotaScope::BestEffort(false),
+        QuotaScope::Terminating(true),
+        QuotaScope::CrossNamespacePodAffinity,
+        QuotaScope::NotOfPods,
+    ];
+    assert_eq!(read(selector).unwrap(), expected);
+    assert_eq!(read(json!({})).unwrap(), Vec::new());
+    assert!(read(json!({"scopes": "BestEffort"})).is_err());
+    assert!(read(json!({"scopeSelector": {"matchExpressions": [{"values": 3}]}})).is_err());
+}
+
+#[test]
 fn a_quota_and_the_minimum_of_a_group_keep_names_that_are_no_resource_of_a_node() {
     let amounts = json!({"requests.cpu": "1500m", "count/pods": "3"});
     let value = json!({

@@ -63,6 +63,7 @@ pub(super) fn decode(
         node: view.spec.node_name.non_empty(),
         nominated: view.status.as_ref().and_then(|status| status.nominated_node_name.non_empty()),
         gated: !view.spec.scheduling_gates.0.is_empty(),
+        has_deadline: view.spec.active_deadline_seconds.is_some(),
         labels,
         claims: claims(&view),
         unsupported: view.spec.resource_claims.0.iter().map(resource_claim).collect(),
@@ -278,7 +279,7 @@ fn fingerprint(pod: &PodObject, spec: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     (&pod.key, &pod.group, &pod.role, pod.priority, pod.spec_priority).hash(&mut hasher);
     (&pod.priority_class, pod.preemptable, pod.phase, pod.deleting).hash(&mut hasher);
-    pod.cooling_until_ms.hash(&mut hasher);
+    (pod.cooling_until_ms, pod.has_deadline).hash(&mut hasher);
     (&pod.node, &pod.nominated, pod.gated, &pod.labels, &pod.claims).hash(&mut hasher);
     (&pod.unsupported, &pod.scheduled_condition, spec, pod.ours).hash(&mut hasher);
     hasher.finish()

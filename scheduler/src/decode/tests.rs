@@ -189,10 +189,11 @@ fn volumes_name_their_claims_and_resource_claims_are_unsupported() {
             {"name": "inline", "csi": {"driver": "x"}}],
         "resourceClaims": [{"name": "gpu", "resourceClaimName": "shared"}],
         "schedulingGates": [{"name": "g"}],
+        "activeDeadlineSeconds": 60,
     }}));
     assert_eq!(pod.claims, ["disk", "p-scratch"]);
     assert_eq!(pod.unsupported, ["ResourceClaim \"gpu\""]);
-    assert!(pod.gated);
+    assert!(pod.gated && pod.has_deadline);
 }
 
 #[test]

@@ -77,6 +77,7 @@ pub(crate) struct SpecView<'a> {
     #[serde(borrow)]
     pub(crate) resources: Option<ResourcesView<'a>>,
     pub(crate) scheduling_gates: List<IgnoredAny>,
+    pub(crate) active_deadline_seconds: Option<i64>,
     #[serde(borrow)]
     pub(crate) volumes: List<VolumeView<'a>>,
     #[serde(borrow)]

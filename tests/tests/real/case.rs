@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use tephra_tests::rig::assets::{self, Found};
 use tephra_tests::rig::audit_log::{self, AuditLog, Record};
 use tephra_tests::rig::identity::Identity;
 use tephra_tests::rig::nodes::Shape;
-use tephra_tests::rig::patience::{PATIENCE, wait_for};
+use tephra_tests::rig::patience::{PATIENCE, wait_for, wait_until};
 use tephra_tests::rig::process::Process;
 use tephra_tests::rig::program::{self, SchedulerFlags};
 use tephra_tests::rig::workload::{self, Gang};
@@ -20,10 +20,16 @@ use tephra_tests::rig::{Rig, RigOptions, manifests, nodes};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 /// The control plane of this process and the folder of our binaries; `Err` says why there is none.
-static RIG: OnceCell<Result<(Rig, PathBuf), String>> = OnceCell::const_new();
+static RIG: OnceCell<Started> = OnceCell::const_new();
+/// The same with kube-controller-manager, for cases of Jobs and quotas.
+static MANAGED: OnceCell<Started> = OnceCell::const_new();
 /// One case at a time: two cores cannot carry more, and each case knows all traffic to be its own. Holds the name of
 /// the case before, whose things are swept away when the next one begins, however it ended.
-static TURN: Mutex<Option<&str>> = Mutex::const_new(None);
+static TURN: Mutex<Option<Turn>> = Mutex::const_new(None);
+/// A case, and whether it had kube-controller-manager: then it played on the other control plane.
+type Turn = (&'static str, bool);
+
+type Started = Result<(Rig, PathBuf), String>;
 
 /// Nodes that only bind 2-CPU pods two at a time and so on: memory never limits a case.
 pub(crate) fn cpus(cpu: u32) -> Shape {
@@ -39,14 +45,36 @@ pub(crate) struct Case {
     audit: AuditLog,
     records: Vec<Record>,
     _controller: Process,
-    _turn: MutexGuard<'static, Option<&'static str>>,
+    _turn: MutexGuard<'static, Option<Turn>>,
 }
 
 impl Case {
     /// Prepares the stage; `None`, said aloud, when there is no server to test against.
     pub(crate) async fn open(name: &'static str, count: u32, shape: Shape) -> Option<Self> {
+        Self::open_on(&RIG, false, name, count, shape).await
+    }
+
+    /// The same where kube-controller-manager runs.
+    pub(crate) async fn open_managed(name: &'static str, count: u32, shape: Shape) -> Option<Self> {
+        let case = Self::open_on(&MANAGED, true, name, count, shape).await?;
+        let accounts: Api<ServiceAccount> = Api::namespaced(case.client.clone(), name);
+        wait_until("pods may be created", PATIENCE, async || {
+            Ok(accounts.get_opt("default").await?.is_some())
+        })
+        .await
+        .expect("a service account");
+        Some(case)
+    }
+
+    async fn open_on(
+        cell: &'static OnceCell<Started>,
+        managed: bool,
+        name: &'static str,
+        count: u32,
+        shape: Shape,
+    ) -> Option<Self> {
         let mut turn = TURN.lock().await;
-        let shared = RIG.get_or_init(async || start().await.expect("the rig starts")).await;
+        let shared = cell.get_or_init(async || start(managed).await.expect("the rig starts")).await;
         let (rig, binaries) = match shared {
             Ok((rig, binaries)) => (rig, binaries),
             Err(reason) => {
@@ -57,7 +85,7 @@ impl Case {
             }
         };
         let client = rig.client(Identity::ADMIN).await.expect("a client");
-        if let Some(before) = turn.replace(name) {
+        if let Some((before, _)) = turn.replace((name, managed)).filter(|last| last.1 == managed) {
             sweep(&client, before).await.expect("the case before is swept away");
         }
         let mut audit = rig.audit_log();
@@ -256,14 +284,14 @@ async fn sweep(client: &Client, name: &str) -> anyhow::Result<()> {
     .await
 }
 
-async fn start() -> anyhow::Result<Result<(Rig, PathBuf), String>> {
+async fn start(controller_manager: bool) -> anyhow::Result<Started> {
     let assets = match assets::find()? {
         Found::Ready(assets) if assets.has("kwok") => assets,
         Found::Ready(_) => return Ok(Err("KUBEBUILDER_ASSETS has no kwok".to_owned())),
         Found::Missing(reason) => return Ok(Err(reason)),
     };
     let binaries = program::binaries()?;
-    let options = RigOptions { controller_manager: false, kwok: true };
+    let options = RigOptions { controller_manager, kwok: true };
     Ok(Ok((Rig::start(&assets, options).await?, binaries)))
 }
 

@@ -11,3 +11,4 @@ mod foreign;
 mod gang;
 mod lease;
 mod plain;
+mod quota;

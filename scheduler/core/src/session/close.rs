@@ -51,7 +51,7 @@ impl Session<'_> {
             } else if below && (row.counts.of(Status::Pending) > 0 || row.counts.ready() > 0) {
                 unschedulable = self.obstacle(job, words);
             }
-        } else if matches!(self.refusals.get(&job), Some(Refusal::NoQueue | Refusal::QueueClosed)) {
+        } else if self.is_kept_out(job) {
             unschedulable = self.obstacle(job, words);
         }
         let row = &self.state.jobs[job as usize];
@@ -76,9 +76,9 @@ impl Session<'_> {
                     message: message.clone(),
                 });
             }
-        } else if row.is_whole() {
+        } else if row.is_whole() || (row.tasks.is_empty() && !row.is_pending()) {
             for condition in &mut status.conditions {
-                // The gang has what it waited for: an old complaint must not stand beside it.
+                // The gang has what it waited for, or is admitted: an old complaint must not stand beside it.
                 if condition.kind == reasons::UNSCHEDULABLE {
                     condition.status = false;
                 }
@@ -113,6 +113,18 @@ impl Session<'_> {
             self.state.refresh_job(job);
         }
         self.tell_pods(job, words);
+    }
+
+    /// Something that somebody set keeps it from being admitted, which concerns also a group without pods.
+    fn is_kept_out(&self, job: JobId) -> bool {
+        matches!(
+            self.refusals.get(&job),
+            Some(
+                Refusal::NoQueue
+                    | Refusal::QueueClosed
+                    | Refusal::NotAdmitted { lacks_room: false, .. }
+            )
+        )
     }
 
     /// A whole gang whose PodGroup says so, and nothing else is to be said: most jobs, most of the time.
@@ -228,6 +240,9 @@ impl Session<'_> {
             && row.is_pending()
         {
             let told = format!("not admitted: {told} (queue {queue})");
+            if row.tasks.is_empty() {
+                return Some((reasons::NOT_ENOUGH_RESOURCES, told));
+            }
             let sentence = self.gang_sentence(job, words);
             return Some((reasons::NOT_ENOUGH_RESOURCES, format!("{sentence}. {told}")));
         }

@@ -67,6 +67,10 @@ pub struct Task {
     pub never_preempts: bool,
     /// Until when its cooldown protects it (plugin cdp).
     pub cooling_until_ms: Option<i64>,
+    /// Name of its priority class, empty for none.
+    pub priority_class: Arc<str>,
+    /// It has a deadline: what quotas call a terminating pod.
+    pub has_deadline: bool,
     /// Pod priority class protects it (plugin conformance).
     pub critical: bool,
     /// The row is in use.

@@ -48,6 +48,7 @@ impl State {
         let held = held_of(pod.claims, pod.unsupported);
         let nominated = pod.nominated.filter(|_| status == Status::Pending);
         let namespace = self.intern_text(&pod.key.namespace);
+        let priority_class = self.intern_text(&pod.priority_class);
         let task = self.tasks.insert(Task {
             number: trailing_number(&pod.key.name).unwrap_or(NO_NUMBER),
             pod: PodRef::new(namespace, pod.key.name, pod.uid),
@@ -68,6 +69,8 @@ impl State {
             preemptable: pod.preemptable,
             never_preempts: pod.never_preempts,
             cooling_until_ms: pod.cooling_until_ms,
+            priority_class,
+            has_deadline: pod.has_deadline,
             critical,
             ours: pod.ours,
             live: true,
@@ -150,6 +153,7 @@ impl State {
         row.labels = labels;
         row.priority = pod.priority;
         row.gated = pod.gated;
+        row.has_deadline = pod.has_deadline;
         row.preemptable = pod.preemptable;
         row.cooling_until_ms = pod.cooling_until_ms;
         row.held = held;
