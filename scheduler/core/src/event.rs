@@ -200,6 +200,8 @@ pub struct PodObject {
     pub phase: PodPhase,
     /// `metadata.deletionTimestamp` is set.
     pub deleting: bool,
+    /// Condition `DisruptionTarget` says that a scheduler evicts it.
+    pub evicted: bool,
     /// `spec.nodeName`.
     pub node: Option<String>,
     /// `status.nominatedNodeName`.

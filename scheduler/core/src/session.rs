@@ -6,6 +6,7 @@ pub mod broken;
 mod choose;
 pub mod close;
 mod domain;
+mod half_evicted;
 pub mod hunt;
 mod nominate;
 pub mod order;
@@ -127,6 +128,7 @@ impl Session<'_> {
     pub fn run(&mut self) {
         self.tell_bind_errors();
         self.tell_hyper_node_problems();
+        self.finish_evictions();
         self.reserve_nominated();
         let mut actions = std::mem::take(&mut self.pipeline.actions);
         for action in &mut actions {

@@ -87,6 +87,8 @@ pub struct State {
     pub releasing: u32,
     /// Tasks that we evict, tentatively or for good, whose pods do not show it yet.
     pub evicting: BTreeSet<TaskId>,
+    /// Pods that an earlier scheduler meant to evict and did not, until the next session looks at them. Rows may have gone.
+    pub half_evicted: Vec<TaskId>,
     /// What pods hold that we evict and that the API server is not known to delete, by queue with all queues below. Empty when
     /// there are none, and while a plan of evictions is made: a plan binds nobody.
     pub leaving: Vec<Ledger>,

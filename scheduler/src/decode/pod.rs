@@ -60,6 +60,7 @@ pub(super) fn decode(
         cooling_until_ms: cooling_until(&view),
         phase: phase(&view),
         deleting: !meta.deletion_timestamp.is_empty(),
+        evicted: is_evicted(&view),
         node: view.spec.node_name.non_empty(),
         nominated: view.status.as_ref().and_then(|status| status.nominated_node_name.non_empty()),
         gated: !view.spec.scheduling_gates.0.is_empty(),
@@ -156,6 +157,16 @@ fn claims(view: &PodView<'_>) -> Vec<String> {
 
 fn resource_claim(claim: &super::view::ClaimView<'_>) -> String {
     format!("ResourceClaim \"{}\"", claim.name.as_str())
+}
+
+/// A scheduler has decided to evict it.
+fn is_evicted(view: &PodView<'_>) -> bool {
+    let conditions = view.status.iter().flat_map(|status| &status.conditions.0);
+    conditions.into_iter().any(|condition| {
+        condition.kind.as_str() == "DisruptionTarget"
+            && condition.status.as_str() == "True"
+            && condition.reason.as_str() == "PreemptionByScheduler"
+    })
 }
 
 fn scheduled_condition(view: &PodView<'_>) -> Option<(String, String)> {
@@ -274,7 +285,7 @@ fn images(spec: &SpecView<'_>) -> Vec<String> {
     containers.filter_map(|container| container.image.non_empty()).collect()
 }
 
-/// Hash of all that can change while a pod lives. SipHash with fixed keys: a collision would hide a change.
+/// Hash of all that can change while a pod lives and matters then (`evicted` matters only to a scheduler that starts). SipHash with fixed keys: a collision would hide a change.
 fn fingerprint(pod: &PodObject, spec: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     (&pod.key, &pod.group, &pod.role, pod.priority, pod.spec_priority).hash(&mut hasher);

@@ -88,6 +88,9 @@ impl State {
             let job = self.job_row(&ObjectKey { namespace: pod.key.namespace, name: group });
             self.join_job(task, job);
         }
+        if pod.evicted && matches!(status, Status::Bound | Status::Running) {
+            self.half_evicted.push(task);
+        }
         self.enter_node(task);
         self.account(task, 1);
         self.touch_task_job(task);
