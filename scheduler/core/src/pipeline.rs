@@ -10,6 +10,7 @@ use crate::matching::static_filter::PredicateSwitches;
 use crate::plugin::{
     Admission, Delta, DomainSearch, EvictFor, Evictor, Hooks, Invalid, OrderKey, Plugin, Vote,
 };
+use crate::plugin::reservation::Rules;
 use crate::registry;
 use crate::state::State;
 use crate::state::classes::ClassId;
@@ -76,6 +77,8 @@ pub struct Pipeline {
     pub gang: bool,
     /// A placement may move any queue in the order of queues, not only its own.
     pub joint_queue_order: bool,
+    /// Gangs at the head of the line get reservations.
+    pub reservation: Option<Rules>,
     /// Node scores.
     pub scores: ScoreConfig,
     slots: Vec<Slot>,
@@ -136,6 +139,7 @@ impl Pipeline {
                     plugin.scores(&mut pipeline.scores);
                 }
                 pipeline.gang |= *name == "gang";
+                pipeline.reservation = pipeline.reservation.or(plugin.reservation());
                 pipeline.slots.push(Slot { name, tier, hooks, plugin });
             }
         }

@@ -67,6 +67,10 @@ pub struct Task {
     pub never_preempts: bool,
     /// Until when its cooldown protects it (plugin cdp).
     pub cooling_until_ms: Option<i64>,
+    /// How long it says that it will run, in milliseconds; 0 when it says nothing.
+    pub runtime_ms: i64,
+    /// When it started on its node, or was given to it; 0 while it is not known.
+    pub started_ms: i64,
     /// Pod priority class protects it (plugin conformance).
     pub critical: bool,
     /// The row is in use.
