@@ -7,10 +7,10 @@ use crate::action::Action;
 use crate::index::score::ScoreConfig;
 use crate::matching::revocable::Zones;
 use crate::matching::static_filter::PredicateSwitches;
+use crate::plugin::reservation::Rules;
 use crate::plugin::{
     Admission, Delta, DomainSearch, EvictFor, Evictor, Hooks, Invalid, OrderKey, Plugin, Vote,
 };
-use crate::plugin::reservation::Rules;
 use crate::registry;
 use crate::state::State;
 use crate::state::classes::ClassId;
@@ -139,7 +139,7 @@ impl Pipeline {
                     plugin.scores(&mut pipeline.scores);
                 }
                 pipeline.gang |= *name == "gang";
-                pipeline.reservation = pipeline.reservation.or(plugin.reservation());
+                pipeline.reservation = pipeline.reservation.or_else(|| plugin.reservation());
                 pipeline.slots.push(Slot { name, tier, hooks, plugin });
             }
         }

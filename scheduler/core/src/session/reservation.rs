@@ -5,8 +5,6 @@
 //! and refusals stay exact. [`search`] finds the nodes, [`forecast`] knows when pods end.
 
 mod forecast;
-#[cfg(test)]
-mod property_tests;
 mod search;
 
 use std::sync::Arc;
@@ -74,8 +72,7 @@ impl Session<'_> {
         let end = if may_use { self.predicted_end(job) } else { When::Never };
         for at in 0..self.state.reservations.held.len() {
             let reservation = &self.state.reservations.held[at];
-            let in_time =
-                matches!((end, reservation.start), (When::At(end), When::At(start)) if end <= start);
+            let in_time = matches!((end, reservation.start), (When::At(end), When::At(start)) if end <= start);
             self.withhold(at, reservation.job != job && !in_time);
         }
     }
@@ -92,7 +89,7 @@ impl Session<'_> {
 
     fn withhold(&mut self, at: usize, on: bool) {
         let reservation = &self.state.reservations.held[at];
-        if on == !reservation.withheld.is_empty() {
+        if on != reservation.withheld.is_empty() {
             return;
         }
         let parts = if on { self.beyond_spare(reservation) } else { reservation.withheld.clone() };
@@ -151,13 +148,17 @@ impl Session<'_> {
         let rules = self.pipeline.reservation?;
         let for_room = matches!(self.refusals.get(&job), None | Some(Refusal::Room { .. }));
         let admitted = !self.state.jobs[job as usize].is_pending();
-        if self.line.heads.contains(&queue) || !admitted || !for_room || self.pipeline.job_ready(self.state, job) {
+        if self.line.heads.contains(&queue)
+            || !admitted
+            || !for_room
+            || self.pipeline.job_ready(self.state, job)
+        {
             return None;
         }
         let demand = self.demand(job)?;
         let (uid, now_ms) = (self.uid_of(job)?.clone(), self.state.now_ms);
         let known = self.state.reservations.waiting.get(&job).filter(|known| known.uid == uid);
-        let waiting = known.cloned().unwrap_or(Waiting {
+        let waiting = known.cloned().unwrap_or_else(|| Waiting {
             uid: uid.clone(),
             since_ms: now_ms,
             passed_until_ms: i64::MIN,
@@ -176,9 +177,12 @@ impl Session<'_> {
         {
             return None;
         }
-        let in_pool = self.state.reservations.held.iter().filter(|held| {
-            held.job != job && self.share_nodes(&held.demand, &demand)
-        });
+        let in_pool = self
+            .state
+            .reservations
+            .held
+            .iter()
+            .filter(|held| held.job != job && self.share_nodes(&held.demand, &demand));
         if in_pool.count() >= rules.per_pool {
             return None;
         }
@@ -321,4 +325,3 @@ impl Session<'_> {
         Some(format!("Nodes are reserved for {}", self.state.jobs[others.job as usize].key))
     }
 }
-

@@ -48,7 +48,8 @@ impl Session<'_> {
         let mut demand = Demand::default();
         for &task in &sheet.tasks {
             let task = &self.state.tasks[task];
-            let of_role = of_roles.iter_mut().find(|(role, lacks)| *role == task.role && *lacks > 0);
+            let of_role =
+                of_roles.iter_mut().find(|(role, lacks)| *role == task.role && *lacks > 0);
             match of_role {
                 Some((_, lacks)) => *lacks -= 1,
                 None if open > 0 => open -= 1,
@@ -110,7 +111,8 @@ impl Session<'_> {
 
     /// Hypernodes that may hold the gang; for one that has no hard limit the cluster alone.
     fn domains_of(&self, job: JobId) -> Vec<DomainId> {
-        let limit = self.state.hyper_nodes.tree().limit(self.state.jobs[job as usize].topology.as_ref());
+        let limit =
+            self.state.hyper_nodes.tree().limit(self.state.jobs[job as usize].topology.as_ref());
         match limit {
             Limit::UpTo { soft: false, .. } => self.domains(job),
             _ => vec![ROOT],
@@ -153,7 +155,8 @@ impl Session<'_> {
             if taken.contains(&node) || !allowed.contains(&true) {
                 return None;
             }
-            let room = |&dim: &Dim| self.state.nodes.columns[dim as usize].room_after(node as usize);
+            let room =
+                |&dim: &Dim| self.state.nodes.columns[dim as usize].room_after(node as usize);
             let free = wanted.dims.iter().map(|dim| room(dim) as i64).collect();
             let leaves = self.state.tasks_on(node).filter_map(|task| {
                 let row = &self.state.tasks[task];
@@ -170,7 +173,8 @@ impl Session<'_> {
 }
 
 fn amounts(request: &Request, dims: &[Dim]) -> Amounts {
-    let amount = |dim: &Dim| request.iter().find(|(of, _)| of == dim).map_or(0, |&(_, amount)| amount);
+    let amount =
+        |dim: &Dim| request.iter().find(|(of, _)| of == dim).map_or(0, |&(_, amount)| amount);
     dims.iter().map(amount).collect()
 }
 
