@@ -114,6 +114,10 @@ impl Dispatcher {
             Decision::PodGroupStatus { group, uid, status } => {
                 self.send(Message::Write(StatusWrite::PodGroup { group, uid, status }));
             }
+            Decision::PredictedStart { group, uid, start_ms } => {
+                let start = start_ms.map(rfc3339);
+                self.send(Message::Write(StatusWrite::Prediction { group, uid, start }));
+            }
             Decision::QueueAllocated { queue, allocated } => self.queue(queue, allocated),
             Decision::PodCondition { pod, reason, message, nominated } => {
                 let new = self.marked.insert(pod.uid.to_string());

@@ -24,6 +24,8 @@ use wishes::Wishes;
 pub(crate) enum StatusWrite {
     /// Complete status of a PodGroup, on its main object (C1).
     PodGroup { group: ObjectKey, uid: String, status: PodGroupStatus },
+    /// Annotation `tephra.sh/predicted-start` of a PodGroup, RFC 3339; `None` removes it.
+    Prediction { group: ObjectKey, uid: String, start: Option<String> },
     /// `status.allocated` of a queue; `stale` are keys stored now that must go.
     Queue { queue: String, allocated: Amounts, stale: Vec<String> },
     /// Condition `PodScheduled=False`. `since` is set when the pod carries no such condition yet.
@@ -40,6 +42,7 @@ pub(crate) enum StatusWrite {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Target {
     PodGroup(ObjectKey),
+    Prediction(ObjectKey),
     Queue(String),
     Pod(String),
 }
@@ -59,6 +62,7 @@ impl StatusWrite {
     fn target(&self) -> Target {
         match self {
             Self::PodGroup { group, .. } => Target::PodGroup(group.clone()),
+            Self::Prediction { group, .. } => Target::Prediction(group.clone()),
             Self::Queue { queue, .. } => Target::Queue(queue.clone()),
             Self::Pod { pod, .. } => Target::Pod(pod.uid.to_string()),
         }

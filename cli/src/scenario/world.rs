@@ -190,6 +190,14 @@ impl World {
                 let id = ObjectId::new("PodGroup", Some(&group.namespace), &group.name);
                 self.change(&id, |object, _| writeback::set_group_status(object, &status));
             }
+            Decision::PredictedStart { group, uid: _, start_ms } => {
+                let id = ObjectId::new("PodGroup", Some(&group.namespace), &group.name);
+                self.change(&id, |object, _| {
+                    let annotations = section(section(object, "metadata"), "annotations");
+                    annotations[tephra_api::keys::PREDICTED_START] =
+                        start_ms.map_or(Value::Null, |ms| json!(writeback::time_text(ms)));
+                });
+            }
             Decision::QueueAllocated { queue, allocated } => {
                 let id = ObjectId::new("Queue", None, &queue);
                 self.change(&id, |object, _| writeback::set_queue_allocated(object, &allocated));

@@ -66,6 +66,15 @@ pub enum Decision {
         /// Complete new status.
         status: PodGroupStatus,
     },
+    /// Write when a PodGroup is predicted to start (annotation `tephra.sh/predicted-start`), or remove what was written.
+    PredictedStart {
+        /// The PodGroup.
+        group: ObjectKey,
+        /// Its uid.
+        uid: String,
+        /// The time in milliseconds since 1970; `None` removes it.
+        start_ms: Option<i64>,
+    },
     /// Write `status.allocated` of a queue (only sent on change), in stored units.
     QueueAllocated {
         /// The queue.

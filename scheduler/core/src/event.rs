@@ -196,6 +196,10 @@ pub struct PodObject {
     /// Until when its label, then annotation, `volcano.sh/cooldown-time` protects it: that long after it was scheduled,
     /// while it runs (plugin cdp).
     pub cooling_until_ms: Option<i64>,
+    /// How long it is expected to run, by its annotation `tephra.sh/expected-runtime`, at most `spec.activeDeadlineSeconds`.
+    pub runtime_ms: Option<i64>,
+    /// `status.startTime`.
+    pub started_ms: Option<i64>,
     /// `status.phase`.
     pub phase: PodPhase,
     /// `metadata.deletionTimestamp` is set.

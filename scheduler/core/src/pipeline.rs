@@ -7,6 +7,7 @@ use crate::action::Action;
 use crate::index::score::ScoreConfig;
 use crate::matching::revocable::Zones;
 use crate::matching::static_filter::PredicateSwitches;
+use crate::plugin::reservation::Rules;
 use crate::plugin::{
     Admission, Delta, DomainSearch, EvictFor, Evictor, Hooks, Invalid, OrderKey, Plugin, Vote,
 };
@@ -76,6 +77,8 @@ pub struct Pipeline {
     pub gang: bool,
     /// A placement may move any queue in the order of queues, not only its own.
     pub joint_queue_order: bool,
+    /// Gangs at the head of the line get reservations.
+    pub reservation: Option<Rules>,
     /// Node scores.
     pub scores: ScoreConfig,
     slots: Vec<Slot>,
@@ -136,6 +139,7 @@ impl Pipeline {
                     plugin.scores(&mut pipeline.scores);
                 }
                 pipeline.gang |= *name == "gang";
+                pipeline.reservation = pipeline.reservation.or_else(|| plugin.reservation());
                 pipeline.slots.push(Slot { name, tier, hooks, plugin });
             }
         }

@@ -18,6 +18,7 @@ pub mod priority;
 pub mod proportion;
 mod quota;
 pub mod rescheduling;
+pub mod reservation;
 pub mod resourcequota;
 pub mod sla;
 pub mod tdm;
@@ -301,6 +302,11 @@ pub trait Plugin: Send + std::fmt::Debug {
 
     /// Revocable zones of nodes as they are at the time of the session; `None` for plugins that know of none.
     fn zones(&self, state: &State) -> Option<Zones> {
+        None
+    }
+
+    /// Gangs at the head of the line get reservations, by these rules.
+    fn reservation(&self) -> Option<reservation::Rules> {
         None
     }
 

@@ -40,6 +40,7 @@ pub const PLUGINS: &[(&str, MakePlugin)] = &[
     ("cdp", || Box::new(plugin::cdp::Cdp)),
     ("tdm", || Box::<plugin::tdm::Tdm>::default()),
     ("resourcequota", || Box::<plugin::resourcequota::ResourceQuota>::default()),
+    ("reservation", || Box::<plugin::reservation::Reservation>::default()),
     ("rescheduling", || Box::<plugin::rescheduling::Rescheduling>::default()),
 ];
 

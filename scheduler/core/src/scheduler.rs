@@ -13,8 +13,10 @@ use crate::index::kernel::Backend;
 use crate::pipeline::Pipeline;
 use crate::probe::Probe;
 use crate::session::Session;
+use crate::session::reservation::Line;
 use crate::session::statement::{Journal, Op};
 use crate::state::State;
+use crate::state::reservations::Reservations;
 use crate::state::status::Status;
 use crate::state::warm::AHEAD;
 
@@ -113,6 +115,8 @@ impl Core {
             self.pipeline.scores.fixed,
             &self.state.nodes,
         );
+        self.state.run_times.keep(self.pipeline.reservation.is_some());
+        self.state.reservations = Reservations::default();
         self.state.released();
         for job in 0..self.state.jobs.len() as u32 {
             if self.state.jobs[job as usize].live {
@@ -148,6 +152,7 @@ impl Core {
         self.sessions += 1;
         self.state.now_ms = now_ms;
         self.state.see_idle_claims();
+        self.state.run_times.see(now_ms);
         for job in std::mem::take(&mut self.state.dirty_jobs) {
             self.state.refresh_job(job);
         }
@@ -174,6 +179,7 @@ impl Core {
             reserved: Vec::new(),
             told_to_wait: None,
             denominated: FxHashSet::default(),
+            line: Line::default(),
         };
         session.run();
         self.placements = session

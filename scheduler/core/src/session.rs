@@ -16,6 +16,7 @@ pub mod place;
 mod queue_status;
 mod ranking;
 pub mod reasons;
+pub mod reservation;
 mod spare;
 pub mod statement;
 mod sub_jobs;
@@ -121,6 +122,8 @@ pub struct Session<'s> {
     pub told_to_wait: Option<Arc<Told>>,
     /// Waiting pods whose nomination ended, which is still to be told.
     pub denominated: FxHashSet<TaskId>,
+    /// Who is at the head of the line in this session.
+    pub(crate) line: reservation::Line,
 }
 
 impl Session<'_> {

@@ -14,7 +14,9 @@ pub mod queue_tree;
 pub mod queues;
 pub mod quotas;
 pub mod reach;
+pub mod reservations;
 pub mod resource;
+pub mod run_times;
 pub mod status;
 pub mod sub_jobs;
 pub mod tasks;
@@ -42,7 +44,9 @@ use queue_tree::QueueTree;
 use queues::{Queue, QueueId};
 use quotas::Quotas;
 use reach::Reach;
+use reservations::Reservations;
 use resource::{Dimensions, Ledger, Vector};
+use run_times::RunTimes;
 use status::Status;
 use sub_jobs::NO_SUB_JOB;
 use tasks::{NO_JOB, NO_TASK, TaskId, Tasks};
@@ -110,6 +114,10 @@ pub struct State {
     pub dirty_queues: Vec<QueueId>,
     /// Waiting pods that were promised a node, here or in their `status.nominatedNodeName`.
     pub nominated: FxHashMap<TaskId, Nomination>,
+    /// Room that is kept for gangs at the head of the line, and who stands there.
+    pub reservations: Reservations,
+    /// How long pods of a kind ran.
+    pub run_times: RunTimes,
     /// What nodes could offer if pods left.
     pub reach: Reach,
     /// Jobs that came to their minimum or above it since [`State::reach`] was brought up to date.
@@ -285,6 +293,18 @@ impl State {
             sub_jobs.count(row.sub_job, Status::Binding, false, 1);
         }
         row.status = Status::Binding;
+        row.started_ms = self.now_ms;
+    }
+
+    /// A pod ended well: the next session knows how long it ran.
+    pub fn note_end(&mut self, task: TaskId) {
+        let row = &self.tasks[task];
+        if row.job == NO_JOB || !row.ours || row.started_ms == 0 {
+            return;
+        }
+        let queue = self.jobs[row.job as usize].queue;
+        let template = run_times::template(queue, &self.classes.list[row.class as usize].spec);
+        self.run_times.ended(template, row.started_ms);
     }
 
     /// Moves a task to a status and node; every ledger follows.

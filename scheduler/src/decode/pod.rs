@@ -58,6 +58,8 @@ pub(super) fn decode(
         preemptable: annotation_or_label(&view, keys::PREEMPTABLE).is_none_or(parse_bool),
         never_preempts: view.spec.preemption_policy.as_str() == "Never",
         cooling_until_ms: cooling_until(&view),
+        runtime_ms: runtime(&view),
+        started_ms: started(&view),
         phase: phase(&view),
         deleting: !meta.deletion_timestamp.is_empty(),
         evicted: is_evicted(&view),
@@ -103,6 +105,23 @@ fn cooling_until(view: &PodView<'_>) -> Option<i64> {
     })?;
     let since: jiff::Timestamp = scheduled.last_transition_time.as_str().parse().ok()?;
     Some(since.as_millisecond().saturating_add(cooldown_ms))
+}
+
+/// How long the pod is expected to run: as its annotation says, and never longer than its deadline lets it.
+fn runtime(view: &PodView<'_>) -> Option<i64> {
+    let expected = annotation(view, keys::EXPECTED_RUNTIME).and_then(positive_ms);
+    let deadline = view.spec.active_deadline_seconds.filter(|seconds| *seconds > 0);
+    let deadline = deadline.map(|seconds| seconds.saturating_mul(1000));
+    match (expected, deadline) {
+        (Some(expected), Some(deadline)) => Some(expected.min(deadline)),
+        (expected, deadline) => expected.or(deadline),
+    }
+}
+
+/// When its kubelet took it on.
+fn started(view: &PodView<'_>) -> Option<i64> {
+    let text = view.status.as_ref()?.start_time.as_str();
+    text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
 }
 
 /// The pod may use revocable nodes: by its annotation, or without one because it says that it is preemptable (2.3).
@@ -290,7 +309,7 @@ fn fingerprint(pod: &PodObject, spec: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     (&pod.key, &pod.group, &pod.role, pod.priority, pod.spec_priority).hash(&mut hasher);
     (&pod.priority_class, pod.preemptable, pod.phase, pod.deleting).hash(&mut hasher);
-    (pod.cooling_until_ms, pod.has_deadline).hash(&mut hasher);
+    (pod.cooling_until_ms, pod.has_deadline, pod.runtime_ms, pod.started_ms).hash(&mut hasher);
     (&pod.node, &pod.nominated, pod.gated, &pod.labels, &pod.claims).hash(&mut hasher);
     (&pod.unsupported, &pod.scheduled_condition, spec, pod.ours).hash(&mut hasher);
     hasher.finish()

@@ -421,3 +421,28 @@ fn revocable_pods_say_so_and_share_no_spec_with_the_others() {
     assert!(!with(json!({preemptable: "perhaps"})).revocable);
     assert!(Arc::ptr_eq(&strict, &with(json!({preemptable: "false"}))));
 }
+
+#[test]
+fn a_run_time_is_the_annotation_and_never_longer_than_the_deadline() {
+    let pod = |expected: Option<&str>, deadline: Option<i64>| {
+        let mut pod = json!({
+            "metadata": {"name": "p", "annotations": {}},
+            "spec": {"containers": []},
+            "status": {"startTime": "1970-01-01T00:00:05Z"},
+        });
+        if let Some(expected) = expected {
+            pod["metadata"]["annotations"]["tephra.sh/expected-runtime"] = json!(expected);
+        }
+        if let Some(deadline) = deadline {
+            pod["spec"]["activeDeadlineSeconds"] = json!(deadline);
+        }
+        let pod = read(&pod);
+        assert_eq!(pod.started_ms, Some(5_000));
+        pod.runtime_ms
+    };
+    assert_eq!(pod(Some("1m30s"), None), Some(90_000));
+    assert_eq!(pod(Some("1m30s"), Some(60)), Some(60_000));
+    assert_eq!(pod(Some("1m30s"), Some(600)), Some(90_000));
+    assert_eq!(pod(Some("soon"), Some(60)), Some(60_000));
+    assert_eq!(pod(Some("soon"), None), None);
+}

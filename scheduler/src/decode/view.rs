@@ -56,6 +56,7 @@ pub(crate) struct SpecView<'a> {
     #[serde(borrow)]
     pub(crate) scheduler_name: Text<'a>,
     pub(crate) priority: Option<i64>,
+    pub(crate) active_deadline_seconds: Option<i64>,
     #[serde(borrow)]
     pub(crate) preemption_policy: Text<'a>,
     #[serde(borrow)]
@@ -77,7 +78,6 @@ pub(crate) struct SpecView<'a> {
     #[serde(borrow)]
     pub(crate) resources: Option<ResourcesView<'a>>,
     pub(crate) scheduling_gates: List<IgnoredAny>,
-    pub(crate) active_deadline_seconds: Option<i64>,
     #[serde(borrow)]
     pub(crate) volumes: List<VolumeView<'a>>,
     #[serde(borrow)]
@@ -168,6 +168,8 @@ pub(crate) struct StatusView<'a> {
     pub(crate) phase: Text<'a>,
     #[serde(borrow)]
     pub(crate) nominated_node_name: Text<'a>,
+    #[serde(borrow)]
+    pub(crate) start_time: Text<'a>,
     #[serde(borrow)]
     pub(crate) conditions: List<ConditionView<'a>>,
     #[serde(borrow)]

@@ -2,7 +2,7 @@
 //! stored is lost.
 
 use serde_json::{Map, Value, json};
-use tephra_api::resource;
+use tephra_api::{keys, resource};
 use tephra_core::event::{Amounts, GroupCondition, PodGroupStatus};
 
 use super::StatusWrite;
@@ -18,6 +18,11 @@ pub(super) fn request(write: &StatusWrite) -> (String, &'static str, Value) {
             format!("{GROUP}/namespaces/{}/podgroups/{}?{MANAGER}", group.namespace, group.name),
             MERGE_PATCH,
             json!({"metadata": {"uid": uid}, "status": pod_group(status)}),
+        ),
+        StatusWrite::Prediction { group, uid, start } => (
+            format!("{GROUP}/namespaces/{}/podgroups/{}?{MANAGER}", group.namespace, group.name),
+            MERGE_PATCH,
+            json!({"metadata": {"uid": uid, "annotations": {keys::PREDICTED_START: start}}}),
         ),
         StatusWrite::Queue { queue, allocated, stale } => (
             format!("{GROUP}/queues/{queue}/status?{MANAGER}"),

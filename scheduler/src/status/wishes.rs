@@ -200,6 +200,7 @@ fn gist(write: &StatusWrite) -> u64 {
             }
         }
         StatusWrite::Queue { .. } => {}
+        StatusWrite::Prediction { start, .. } => start.hash(&mut hasher),
         StatusWrite::Pod { reason, nominated, .. } => (reason, nominated).hash(&mut hasher),
     }
     hasher.finish()

@@ -50,6 +50,7 @@ impl Action for Allocate {
                 Served::Refused => session.give_up_nominations(job),
             }
         }
+        session.open_line();
         let mut heaps = Heaps::default();
         for job in again {
             heaps.push_job(session, job);
@@ -76,20 +77,30 @@ impl Action for Allocate {
                 continue;
             }
             let Some(job) = heaps.pop_job(queue) else { continue };
-            if standing.contains(&job) {
-                heaps.drop_jobs(queue);
-                continue;
-            }
-            match serve(session, job) {
+            let fifo = session.state.queues[queue as usize].fifo;
+            let served = if standing.contains(&job) {
+                Served::Refused
+            } else {
+                session.withhold_from(job);
+                serve(session, job)
+            };
+            match served {
                 Served::More => heaps.put_back(session, queue, job),
-                // The head blocks its queue: nobody behind it is served in this session.
-                Served::Refused if session.state.queues[queue as usize].fifo => {
-                    heaps.drop_jobs(queue);
+                Served::Done => session.leaves_line(job),
+                Served::Refused => {
+                    let enough = session.stands_in_line(job);
+                    // The head blocks its queue: nobody behind it is served in this session.
+                    if fifo || enough {
+                        heaps.drop_jobs(queue);
+                    }
+                    if fifo && standing.contains(&job) {
+                        continue;
+                    }
                 }
-                Served::Refused | Served::Done => {}
             }
             heaps.push_queue(session, queue);
         }
+        session.close_line();
     }
 }
 
@@ -114,6 +125,7 @@ fn serve(session: &mut Session<'_>, job: JobId) -> Served {
         }
         Outcome::Pipelined { refusal } => {
             session.refusals.insert(job, refusal.unwrap_or(Refusal::Pipelined));
+            session.waits_in_line(job);
             Served::Done
         }
         Outcome::Refused { refusal, lasting } => {
@@ -179,7 +191,13 @@ fn chance(session: &mut Session<'_>, job: JobId) -> Chance {
 fn stands_in_line(session: &Session<'_>, job: JobId) -> bool {
     let row = &session.state.jobs[job as usize];
     let queue = &session.state.queues[row.queue as usize];
-    queue.exists && queue.fifo && (row.is_pending() || session.has_placeable(job))
+    let placeable = || session.has_placeable(job);
+    if queue.fifo {
+        queue.exists && (row.is_pending() || placeable())
+    } else {
+        // Who has no room stands at the head all the same.
+        session.pipeline.reservation.is_some() && !row.is_pending() && placeable()
+    }
 }
 
 impl Session<'_> {
@@ -209,8 +227,10 @@ impl Session<'_> {
     fn refuse(&mut self, job: JobId, refusal: Refusal, lasting: bool) {
         self.refused += 1;
         // What is only promised to others comes back when the session ends.
-        let settled =
-            self.journal.open().is_empty() && self.kept.is_empty() && !self.keeps_places(job);
+        let settled = self.journal.open().is_empty()
+            && self.kept.is_empty()
+            && !self.withholds()
+            && !self.keeps_places(job);
         let placed = match refusal {
             Refusal::Room { placed, .. } => Some(placed),
             Refusal::Members => Some(0),

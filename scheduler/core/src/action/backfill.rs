@@ -22,9 +22,11 @@ impl Action for Backfill {
         // A queue is drained before the next one (4.3).
         while let Some(queue) = heaps.pop_queue() {
             while let Some(job) = heaps.pop_job(queue) {
+                session.withhold_from(job);
                 fill(session, job);
             }
         }
+        session.lift();
     }
 }
 

@@ -273,7 +273,7 @@ impl Session<'_> {
         let index = self.take_index(class);
         let total = index.as_ref().map_or(0, |index| index.total());
         self.return_index(class, index);
-        if total < need {
+        if total < need && !self.withholds() {
             self.hopeless.insert(class, total);
         }
         total

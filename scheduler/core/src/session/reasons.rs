@@ -142,7 +142,11 @@ impl Session<'_> {
             i64::from(row.min_member()) - i64::from(row.counts.ready() + self.placed_in_trial(job));
         let total = row.tasks.len();
         let error = self.fit_error(job, words);
-        format!("{missing}/{total} tasks in gang unschedulable: {error}")
+        let told = format!("{missing}/{total} tasks in gang unschedulable: {error}");
+        match self.prospect(job) {
+            Some(prospect) => format!("{told} {prospect}"),
+            None => told,
+        }
     }
 
     /// Waiting pods of a job that found a node when it was last tried.

@@ -54,6 +54,10 @@ pub struct Group {
     pub priority_class: Arc<str>,
     /// How long it may wait, in milliseconds, by its annotation: for plugin `sla`.
     pub waiting_ms: Option<i64>,
+    /// How long its pods are expected to run, in milliseconds, by its annotation.
+    pub runtime_ms: Option<i64>,
+    /// Its predicted start as read from its annotation or told last.
+    pub predicted_ms: Option<i64>,
     /// Annotation, then label, `volcano.sh/preemptable`, when there is one; unreadable is false.
     pub preemptable: Option<bool>,
     /// How many of its pods may be away, by its annotations: for plugin `tdm`.

@@ -71,6 +71,10 @@ pub struct Task {
     pub priority_class: Arc<str>,
     /// It has a deadline: what quotas call a terminating pod.
     pub has_deadline: bool,
+    /// How long it says that it will run, in milliseconds; 0 when it says nothing.
+    pub runtime_ms: i64,
+    /// When it started on its node, or was given to it; 0 while it is not known.
+    pub started_ms: i64,
     /// Pod priority class protects it (plugin conformance).
     pub critical: bool,
     /// The row is in use.

@@ -1,6 +1,7 @@
-//! How long a gang may wait before it must go first, as its PodGroup says.
+//! Times that PodGroups carry in annotations: how long a gang may wait before it must go first, how long it is expected to
+//! run, and when it was last said to start.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use tephra_api::keys;
 
 use crate::event::Labels;
@@ -11,6 +12,18 @@ pub fn annotated(annotations: &Labels) -> Option<i64> {
         let (_, text) = annotations.iter().find(|(name, _)| name == key)?;
         positive_ms(text)
     })
+}
+
+/// How long each of its pods is expected to run, in milliseconds.
+pub fn expected_runtime(annotations: &Labels) -> Option<i64> {
+    let (_, text) = annotations.iter().find(|(name, _)| name == keys::EXPECTED_RUNTIME)?;
+    positive_ms(text)
+}
+
+/// The start that was last predicted on it.
+pub fn predicted_start(annotations: &Labels) -> Option<i64> {
+    let (_, text) = annotations.iter().find(|(name, _)| name == keys::PREDICTED_START)?;
+    text.parse::<Timestamp>().ok().map(Timestamp::as_millisecond)
 }
 
 /// A positive Go duration in milliseconds.

@@ -170,6 +170,8 @@ impl State {
             priority_class,
             home: home_of(&object.annotations),
             waiting_ms: waiting::annotated(&object.annotations),
+            runtime_ms: waiting::expected_runtime(&object.annotations),
+            predicted_ms: waiting::predicted_start(&object.annotations),
             preemptable: preemptable(&object.annotations, &object.labels),
             budget: JobBudget::annotated(&object.annotations),
             min_quantities: object.min_quantities,

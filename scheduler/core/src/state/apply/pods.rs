@@ -71,6 +71,8 @@ impl State {
             cooling_until_ms: pod.cooling_until_ms,
             priority_class,
             has_deadline: pod.has_deadline,
+            runtime_ms: pod.runtime_ms.unwrap_or(0),
+            started_ms: started(pod.started_ms, pod.created_ms, status),
             critical,
             ours: pod.ours,
             live: true,
@@ -140,6 +142,9 @@ impl State {
         let role = self.intern_role(&pod.role);
         let labels = self.intern_labels(pod.labels);
         let held = held_of(pod.claims, pod.unsupported);
+        if status == Status::Succeeded && was.occupies() {
+            self.note_end(task);
+        }
         self.merge_nomination(task, pod.nominated, status);
         self.account(task, -1);
         self.leave_node(task);
@@ -159,6 +164,11 @@ impl State {
         row.has_deadline = pod.has_deadline;
         row.preemptable = pod.preemptable;
         row.cooling_until_ms = pod.cooling_until_ms;
+        row.runtime_ms = pod.runtime_ms.unwrap_or(0);
+        match started(pod.started_ms, pod.created_ms, status) {
+            0 if status.occupies() => {}
+            started_ms => row.started_ms = started_ms,
+        }
         row.held = held;
         if pod.scheduled_condition.is_none() {
             row.told = None;
@@ -278,6 +288,11 @@ impl State {
             self.drop_job_if_empty(job);
         }
     }
+}
+
+/// When a pod began to run; one whose kubelet does not say so began when it was created.
+fn started(told_ms: Option<i64>, created_ms: i64, status: Status) -> i64 {
+    told_ms.unwrap_or(if status == Status::Running { created_ms } else { 0 })
 }
 
 fn held_of(claims: Vec<String>, unsupported: Vec<String>) -> Option<Box<Held>> {
