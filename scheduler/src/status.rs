@@ -26,6 +26,8 @@ pub(crate) enum StatusWrite {
     PodGroup { group: ObjectKey, uid: String, status: PodGroupStatus },
     /// `status.allocated` of a queue; `stale` are keys stored now that must go.
     Queue { queue: String, allocated: Amounts, stale: Vec<String> },
+    /// Annotation `tephra.sh/fairness` of a queue.
+    QueueFairness { queue: String, text: String },
     /// Condition `PodScheduled=False`. `since` is set when the pod carries no such condition yet.
     Pod {
         pod: PodRef,
@@ -41,6 +43,7 @@ pub(crate) enum StatusWrite {
 pub(crate) enum Target {
     PodGroup(ObjectKey),
     Queue(String),
+    QueueFairness(String),
     Pod(String),
 }
 
@@ -60,6 +63,7 @@ impl StatusWrite {
         match self {
             Self::PodGroup { group, .. } => Target::PodGroup(group.clone()),
             Self::Queue { queue, .. } => Target::Queue(queue.clone()),
+            Self::QueueFairness { queue, .. } => Target::QueueFairness(queue.clone()),
             Self::Pod { pod, .. } => Target::Pod(pod.uid.to_string()),
         }
     }

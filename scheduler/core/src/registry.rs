@@ -40,6 +40,7 @@ pub const PLUGINS: &[(&str, MakePlugin)] = &[
     ("cdp", || Box::new(plugin::cdp::Cdp)),
     ("tdm", || Box::<plugin::tdm::Tdm>::default()),
     ("resourcequota", || Box::<plugin::resourcequota::ResourceQuota>::default()),
+    ("wfq", || Box::<plugin::wfq::Wfq>::default()),
     ("rescheduling", || Box::<plugin::rescheduling::Rescheduling>::default()),
 ];
 

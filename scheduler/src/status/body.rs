@@ -2,7 +2,7 @@
 //! stored is lost.
 
 use serde_json::{Map, Value, json};
-use tephra_api::resource;
+use tephra_api::{keys, resource};
 use tephra_core::event::{Amounts, GroupCondition, PodGroupStatus};
 
 use super::StatusWrite;
@@ -23,6 +23,11 @@ pub(super) fn request(write: &StatusWrite) -> (String, &'static str, Value) {
             format!("{GROUP}/queues/{queue}/status?{MANAGER}"),
             MERGE_PATCH,
             json!({"status": {"allocated": amounts(allocated, stale)}}),
+        ),
+        StatusWrite::QueueFairness { queue, text } => (
+            format!("{GROUP}/queues/{queue}?{MANAGER}"),
+            MERGE_PATCH,
+            json!({"metadata": {"annotations": {keys::FAIRNESS: text}}}),
         ),
         StatusWrite::Pod { pod, reason, message, nominated, since } => (
             format!("/api/v1/namespaces/{}/pods/{}/status?{MANAGER}", pod.namespace, pod.name),
