@@ -179,20 +179,6 @@ impl Turns {
         }
     }
 
-    /// The leaf that goes first: from a flow downwards, at each level the backlogged one of the highest priority with the smallest tag. `None` when
-    /// nothing below it is backlogged.
-    pub fn first(&self, below: u32) -> Option<u32> {
-        let mut at = below;
-        loop {
-            let children = self.children[at as usize].iter().copied();
-            let backlogged = children.filter(|&child| self.flows[child as usize].backlogged);
-            match backlogged.min_by_key(|&child| self.flows[child as usize].turn()) {
-                Some(child) => at = child,
-                None => return (at != below).then_some(at),
-            }
-        }
-    }
-
     /// The flow is further ahead of a backlogged sibling than that much of the whole cluster's time. Siblings of lower priority do not count.
     pub fn is_ahead(&self, at: u32, burst_ms: i64) -> bool {
         let flow = &self.flows[at as usize];
