@@ -60,6 +60,8 @@ struct Note {
     /// Share and backlog that the object tells of: while they last, the tag at any time follows from them.
     told: (i128, bool),
     told_ms: Option<i64>,
+    /// Something started since, so that entry charges were added.
+    started: bool,
 }
 
 impl Default for Wfq {
@@ -296,16 +298,19 @@ impl Plugin for Wfq {
 
     /// The tags of queues in which something started, ended or began or ceased to wait since they were last told.
     fn queue_words(&mut self, state: &State) -> Vec<(QueueId, QueueWord)> {
+        self.turns.follow_starts();
         let mut words = std::mem::take(&mut self.words);
         for (at, (flow, note)) in self.turns.flows.iter().zip(&mut self.notes).enumerate() {
+            note.started |= flow.started > 0;
             let told_ms = note.told_ms;
             let early = told_ms.is_some_and(|told| state.now_ms - told < self.store_ms);
             let Some(parent) = flow.parent.filter(|_| note.uid.is_some() && !early) else {
                 continue;
             };
-            if note.told == (flow.rate, flow.backlogged) {
+            if note.told == (flow.rate, flow.backlogged) && !note.started {
                 continue;
             }
+            note.started = false;
             note.told = (flow.rate, flow.backlogged);
             note.told_ms = Some(state.now_ms);
             let virtual_time = self.turns.flows[parent as usize].virtual_time;

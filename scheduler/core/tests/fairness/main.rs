@@ -12,6 +12,7 @@ mod model;
 mod played;
 
 /// Numbers that look random and follow from a seed.
+#[derive(Debug)]
 pub struct Noise(pub u64);
 
 impl Noise {

@@ -35,7 +35,8 @@ impl Story {
             rank: at as u32,
             ..Flow::default()
         };
-        let mut turns = Turns { flows: (0..parents.len()).map(flow).collect(), ..Turns::default() };
+        let mut turns = Turns::default();
+        turns.flows = (0..parents.len()).map(flow).collect();
         turns.arrange();
         let queued = vec![Vec::new(); parents.len()];
         let parents = parents.to_vec();

@@ -36,7 +36,7 @@ impl Record {
 
     /// Gives a flow the tag that it had, and charges what it has run since.
     pub fn restore(&self, flow: &mut Flow, now_ms: i64) {
-        (flow.service, flow.prepaid, flow.entering) = (self.service, self.prepaid, 0);
+        (flow.service, flow.prepaid) = (self.service, self.prepaid);
         flow.backlogged = self.waits;
         flow.run(now_ms.saturating_sub(self.at_ms).clamp(0, LONGEST_MS));
     }

@@ -49,6 +49,8 @@ pub struct Flow {
     pub prepaid: i128,
     /// Entry charges of this session, share × ms; below 0 while more leaves than comes.
     pub entering: i128,
+    /// The share that started in this session; below 0 while more leaves than comes.
+    pub started: i128,
     /// Virtual time of the flows below it.
     pub virtual_time: i128,
 }
@@ -67,6 +69,7 @@ impl Default for Flow {
             service: 0,
             prepaid: 0,
             entering: 0,
+            started: 0,
             virtual_time: 0,
         }
     }
@@ -86,12 +89,13 @@ impl Flow {
     /// Something of this share starts now: its first `entry_ms` are charged at once. A negative share takes that back.
     pub fn enter(&mut self, share: i128, entry_ms: i64) {
         self.entering += share * i128::from(entry_ms);
+        self.started += share;
     }
 
     /// Charges what it holds for a time. What was paid on entry is used up first.
     pub fn run(&mut self, ms: i64) {
         self.prepaid = self.tag() - self.service;
-        self.entering = 0;
+        (self.entering, self.started) = (0, 0);
         let charge = self.by_weight(self.rate * i128::from(ms.clamp(0, LONGEST_MS)));
         self.service += charge;
         self.prepaid = (self.prepaid - charge).max(0);
@@ -146,8 +150,21 @@ impl Turns {
         path
     }
 
+    /// Moves each virtual time up to the tags with which flows below it started something in this session.
+    pub fn follow_starts(&mut self) {
+        for at in 0..self.flows.len() {
+            let flow = &self.flows[at];
+            let tag = flow.service + flow.prepaid;
+            if let Some(parent) = flow.parent.filter(|_| flow.started > 0) {
+                let above = &mut self.flows[parent as usize];
+                above.virtual_time = above.virtual_time.max(tag);
+            }
+        }
+    }
+
     /// Charges a time to all flows.
     pub fn run(&mut self, ms: i64) {
+        self.follow_starts();
         self.flows.iter_mut().for_each(|flow| flow.run(ms));
     }
 
