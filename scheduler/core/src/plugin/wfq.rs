@@ -298,7 +298,8 @@ impl Plugin for Wfq {
 
     /// The tags of queues in which something started, ended or began or ceased to wait since they were last told.
     fn queue_words(&mut self, state: &State) -> Vec<(QueueId, QueueWord)> {
-        self.turns.follow_starts();
+        self.look(state);
+        self.turns.close();
         let mut words = std::mem::take(&mut self.words);
         for (at, (flow, note)) in self.turns.flows.iter().zip(&mut self.notes).enumerate() {
             note.started |= flow.started > 0;

@@ -77,13 +77,17 @@ impl Story {
         }
     }
 
-    /// Starts what fits, in order of turns.
-    fn session(&mut self, judge: &mut Judge) {
+    fn look(&mut self) {
         for at in 0..self.parents.len() {
             let waits = if self.waits(at) { Waits::Room } else { Waits::Nothing };
             self.turns.flows[at].waits = waits;
-            self.turns.flows[at].refund(self.entry_ms);
         }
+    }
+
+    /// Starts what fits, in order of turns.
+    fn session(&mut self, judge: &mut Judge) {
+        self.turns.flows.iter_mut().for_each(|flow| flow.refund(self.entry_ms));
+        self.look();
         self.turns.settle();
         while let Some(leaf) = self.pick() {
             let gang = self.queued[leaf][0];
@@ -99,6 +103,8 @@ impl Story {
                 self.turns.flows[at].enter(share(gang.slots), self.entry_ms);
             }
         }
+        self.look();
+        self.turns.close();
         let waiting: Vec<usize> =
             (0..self.parents.len()).filter(|&at| !self.queued[at].is_empty()).collect();
         judge.see(self.now_ms, &self.running, &waiting);
@@ -137,7 +143,9 @@ fn play(seed: u64) -> usize {
         let next = story.next_end().map_or(pause, |end| if steady { end } else { end.min(pause) });
         story.run(next, &mut judge);
     }
-    judge.assert_fair(&format!("seed {seed}"))
+    judge.assert_fair(&format!(
+        "seed {seed} {parents:?} {weights:?} alone {alone} entry {entry_ms} steady {steady}"
+    ))
 }
 
 #[test]

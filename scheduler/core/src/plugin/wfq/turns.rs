@@ -150,10 +150,12 @@ impl Turns {
         path
     }
 
-    /// Moves each virtual time up to the tags with which flows below it started something in this session.
-    pub fn follow_starts(&mut self) {
+    /// The session is over, and [`Flow::waits`] tells what is left. A flow with nothing left is backlogged no more, and virtual times have come up to
+    /// the tags with which flows below them started something.
+    pub fn close(&mut self) {
         for at in 0..self.flows.len() {
-            let flow = &self.flows[at];
+            let flow = &mut self.flows[at];
+            flow.backlogged &= flow.waits == Waits::Room;
             let tag = flow.service + flow.prepaid;
             if let Some(parent) = flow.parent.filter(|_| flow.started > 0) {
                 let above = &mut self.flows[parent as usize];
@@ -164,7 +166,6 @@ impl Turns {
 
     /// Charges a time to all flows.
     pub fn run(&mut self, ms: i64) {
-        self.follow_starts();
         self.flows.iter_mut().for_each(|flow| flow.run(ms));
     }
 
