@@ -42,6 +42,9 @@ pub enum ConfError {
     /// Two owners of the order of queues.
     #[error("proportion and drf with hierarchy enabled conflicts")]
     HierarchyConflict,
+    /// The same, of our own plugin: it has no older configurations to be lenient with.
+    #[error("wfq and drf with hierarchy enabled conflict: each orders the tree of queues")]
+    TurnsConflict,
 }
 
 /// A scheduler configuration.
@@ -109,7 +112,7 @@ impl SchedulerConf {
     ///
     /// # Errors
     /// When it is no YAML, a part has the wrong type, an action is unknown or missing, or one tier holds both
-    /// plugin proportion and drf with `enableHierarchy`. Unknown plugins are no error here (1.2).
+    /// plugin proportion and drf with `enableHierarchy`, or any tiers hold wfq and that. Unknown plugins are no error here (1.2).
     pub fn parse(text: &str, known_actions: &[&str]) -> Result<Self, ConfError> {
         let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, yaml_as_in_go())
             .map_err(|error| ConfError::Syntax(error.to_string()))?;
@@ -137,18 +140,24 @@ impl SchedulerConf {
         if conf.tiers.iter().any(Tier::has_hierarchy_conflict) {
             return Err(ConfError::HierarchyConflict);
         }
+        let all = conf.all_plugins();
+        if all.has_hierarchical_drf() && all.has("wfq") {
+            return Err(ConfError::TurnsConflict);
+        }
         Ok(conf)
     }
 
     /// What is odd but legal: the hierarchy conflict spread over tiers (B31).
     pub fn warnings(&self) -> Vec<String> {
-        let all =
-            Tier { plugins: self.tiers.iter().flat_map(|tier| tier.plugins.clone()).collect() };
-        if all.has_hierarchy_conflict() {
+        if self.all_plugins().has_hierarchy_conflict() {
             vec![ConfError::HierarchyConflict.to_string()]
         } else {
             Vec::new()
         }
+    }
+
+    fn all_plugins(&self) -> Tier {
+        Tier { plugins: self.tiers.iter().flat_map(|tier| tier.plugins.clone()).collect() }
     }
 
     /// Arguments of an action: the first entry of its name.
@@ -158,10 +167,16 @@ impl SchedulerConf {
 }
 
 impl Tier {
+    fn has(&self, name: &str) -> bool {
+        self.plugins.iter().any(|plugin| plugin.name == name)
+    }
+
+    fn has_hierarchical_drf(&self) -> bool {
+        self.plugins.iter().any(|p| p.name == "drf" && p.enabled(Flag::Hierarchy))
+    }
+
     fn has_hierarchy_conflict(&self) -> bool {
-        let hierarchical =
-            self.plugins.iter().any(|p| p.name == "drf" && p.enabled(Flag::Hierarchy));
-        hierarchical && self.plugins.iter().any(|p| p.name == "proportion")
+        self.has_hierarchical_drf() && self.has("proportion")
     }
 }
 

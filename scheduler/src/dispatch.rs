@@ -119,6 +119,9 @@ impl Dispatcher {
                 self.send(Message::Write(StatusWrite::Prediction { group, uid, start }));
             }
             Decision::QueueAllocated { queue, allocated } => self.queue(queue, allocated),
+            Decision::QueueFairness { queue, text } => {
+                self.send(Message::Write(StatusWrite::QueueFairness { queue, text }));
+            }
             Decision::PodCondition { pod, reason, message, nominated } => {
                 let new = self.marked.insert(pod.uid.to_string());
                 let since = new.then(|| rfc3339(self.clock.now_ms()));

@@ -28,6 +28,8 @@ pub(crate) enum StatusWrite {
     Prediction { group: ObjectKey, uid: String, start: Option<String> },
     /// `status.allocated` of a queue; `stale` are keys stored now that must go.
     Queue { queue: String, allocated: Amounts, stale: Vec<String> },
+    /// Annotation `tephra.sh/fairness` of a queue.
+    QueueFairness { queue: String, text: String },
     /// Condition `PodScheduled=False`. `since` is set when the pod carries no such condition yet.
     Pod {
         pod: PodRef,
@@ -44,6 +46,7 @@ pub(crate) enum Target {
     PodGroup(ObjectKey),
     Prediction(ObjectKey),
     Queue(String),
+    QueueFairness(String),
     Pod(String),
 }
 
@@ -64,6 +67,7 @@ impl StatusWrite {
             Self::PodGroup { group, .. } => Target::PodGroup(group.clone()),
             Self::Prediction { group, .. } => Target::Prediction(group.clone()),
             Self::Queue { queue, .. } => Target::Queue(queue.clone()),
+            Self::QueueFairness { queue, .. } => Target::QueueFairness(queue.clone()),
             Self::Pod { pod, .. } => Target::Pod(pod.uid.to_string()),
         }
     }

@@ -43,9 +43,20 @@ impl SchedulerConf {
         ])
     }
 
-    /// What Tephra ships. Its own plugins and the actions preempt and reclaim come with later work; until then
-    /// this is [`SchedulerConf::volcano`].
+    /// What Tephra ships: [`SchedulerConf::volcano`] with actions preempt and reclaim and plugin wfq, whose order of queues and jobs goes first, and
+    /// reservation, which lets a big gang have the turn that it was given.
+    /// `capacity`, over the tree of queues, stands in for `proportion`: that one keeps every queue within its share at each moment, so nobody could
+    /// make up for a turn that it missed, and no gang above its queue's share could ever start.
     pub fn tephra() -> Self {
-        Self::volcano()
+        let mut conf = Self::volcano();
+        conf.actions =
+            ["enqueue", "allocate", "preempt", "reclaim", "backfill"].map(str::to_owned).to_vec();
+        conf.tiers[0].plugins.insert(0, plain("wfq"));
+        conf.tiers[0].plugins.push(plain("reservation"));
+        let shares = conf.tiers.iter_mut().flat_map(|tier| &mut tier.plugins);
+        for plugin in shares.filter(|plugin| plugin.name == "proportion") {
+            *plugin = plain("capacity").with(Flag::Hierarchy, true);
+        }
+        conf
     }
 }

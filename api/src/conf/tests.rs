@@ -31,6 +31,31 @@ tiers:
 }
 
 #[test]
+fn wfq_and_a_tree_of_drf_are_refused_together_in_whatever_tiers() {
+    let text = |drf: &str| {
+        format!(
+            "actions: allocate\ntiers: [{{plugins: [{{name: wfq}}]}}, {{plugins: [{{name: drf{drf}}}]}}]"
+        )
+    };
+    assert_eq!(parse(&text(", enableHierarchy: true")), Err(ConfError::TurnsConflict));
+    assert!(parse(&text("")).is_ok());
+}
+
+#[test]
+fn our_own_configuration_orders_by_turns_first_and_has_no_ceiling_of_shares() {
+    let conf = SchedulerConf::tephra();
+    assert_eq!(conf.actions, ["enqueue", "allocate", "preempt", "reclaim", "backfill"]);
+    let names: Vec<Vec<&str>> = conf
+        .tiers
+        .iter()
+        .map(|tier| tier.plugins.iter().map(|p| p.name.as_str()).collect())
+        .collect();
+    assert_eq!(names[0], ["wfq", "priority", "gang", "conformance"]);
+    assert_eq!(names[1], ["overcommit", "drf", "predicates", "capacity", "nodeorder", "binpack"]);
+    assert!(conf.tiers[1].plugins[3].enabled(Flag::Hierarchy));
+}
+
+#[test]
 fn switches_default_to_on_except_two_and_keep_their_odd_spellings() {
     let conf = parse("actions: allocate\ntiers: [{plugins: [{name: a, enabledVictim: off, enabledOverused: no, EnabledClusterOrder: yes, enableHierarchy: true}, {name: b}]}]").unwrap();
     let [a, b] = &conf.tiers[0].plugins[..] else { panic!("two plugins") };

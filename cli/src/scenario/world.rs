@@ -202,6 +202,10 @@ impl World {
                 let id = ObjectId::new("Queue", None, &queue);
                 self.change(&id, |object, _| writeback::set_queue_allocated(object, &allocated));
             }
+            Decision::QueueFairness { queue, text } => {
+                let id = ObjectId::new("Queue", None, &queue);
+                self.change(&id, |object, _| writeback::set_fairness(object, text));
+            }
             Decision::PodCondition { pod, reason, message, nominated } => {
                 let id = writeback::pod_id(&pod);
                 self.change(&id, |object, now_ms| {

@@ -91,6 +91,12 @@ pub fn set_queue_allocated(object: &mut Value, allocated: &Amounts) {
     section(object, "status")["allocated"] = Value::Object(list);
 }
 
+/// Annotation `tephra.sh/fairness` of a queue.
+pub fn set_fairness(object: &mut Value, text: String) {
+    let metadata = section(object, "metadata");
+    section(metadata, "annotations")[tephra_api::keys::FAIRNESS] = text.into();
+}
+
 /// Binds a pod as the binding subresource does.
 pub fn set_bound(object: &mut Value, node: &str, now_ms: i64) {
     section(object, "spec")["nodeName"] = json!(node);

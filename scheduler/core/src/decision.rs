@@ -82,6 +82,13 @@ pub enum Decision {
         /// Sum of the requests of its allocated pods; cpu and memory always present.
         allocated: Amounts,
     },
+    /// Write annotation `tephra.sh/fairness` of a queue.
+    QueueFairness {
+        /// The queue.
+        queue: String,
+        /// The new text.
+        text: String,
+    },
     /// Set condition `PodScheduled=False` (only sent when reason or message changed).
     PodCondition {
         /// The pod.

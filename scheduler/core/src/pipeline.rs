@@ -9,7 +9,8 @@ use crate::matching::revocable::Zones;
 use crate::matching::static_filter::PredicateSwitches;
 use crate::plugin::reservation::Rules;
 use crate::plugin::{
-    Admission, Delta, DomainSearch, EvictFor, Evictor, Hooks, Invalid, OrderKey, Plugin, Vote,
+    Admission, Delta, DomainSearch, EvictFor, Evictor, Hooks, Invalid, OrderKey, Plugin, QueueWord,
+    Vote,
 };
 use crate::registry;
 use crate::state::State;
@@ -181,6 +182,11 @@ impl Pipeline {
         for slot in self.with_mut(Hooks::ACCOUNT) {
             slot.plugin.account(state, delta);
         }
+    }
+
+    /// What plugins say about queues at the end of a session.
+    pub fn queue_words(&mut self, state: &State) -> Vec<(QueueId, QueueWord)> {
+        self.with_mut(Hooks::QUEUE_WORDS).flat_map(|slot| slot.plugin.queue_words(state)).collect()
     }
 
     /// Key that orders jobs, without the tie-break.

@@ -24,6 +24,7 @@ pub mod sla;
 pub mod tdm;
 #[cfg(test)]
 mod test_world;
+pub mod wfq;
 
 use bitflags::bitflags;
 use smallvec::SmallVec;
@@ -107,6 +108,8 @@ bitflags! {
         const OPEN = 1 << 29;
         /// Its order of queues looks at other queues, too: after each turn all keys are computed anew.
         const JOINT_QUEUE_ORDER = 1 << 31;
+        /// Says something about queues when a session ends.
+        const QUEUE_WORDS = 1 << 32;
         /// Its answer about victims binds whatever tier decides (I5 stands above the tier rules, DESIGN.md 5).
         const SHIELD = 1 << 30;
     }
@@ -151,6 +154,12 @@ impl OrderKey {
     pub fn then(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self
+    }
+
+    /// Appends a whole number of any size.
+    pub fn push_wide(&mut self, part: i128) {
+        // The lower half sorts as if it had no sign.
+        self.0.extend([(part >> 64) as i64, (part as u64 ^ (1 << 63)) as i64]);
     }
 
     /// Appends a float; NaN goes last.
@@ -267,6 +276,15 @@ pub struct DomainSearch {
     pub within: DomainId,
     /// The lowest hypernode that holds all of them that run already.
     pub allocated: Option<DomainId>,
+}
+
+/// What a plugin says about a queue when a session ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QueueWord {
+    /// Annotation `tephra.sh/fairness` that the queue is to carry.
+    Fairness(String),
+    /// Something about the object is wrong, in words.
+    Warning(String),
 }
 
 /// A placement, an eviction, or the undoing of one.
@@ -447,6 +465,11 @@ pub trait Plugin: Send + std::fmt::Debug {
 
     /// The job was admitted.
     fn job_enqueued(&mut self, state: &State, job: JobId) {}
+
+    /// What is to be told about queues at the end of a session, after promises were taken back.
+    fn queue_words(&mut self, state: &State) -> Vec<(QueueId, QueueWord)> {
+        Vec::new()
+    }
 }
 
 #[cfg(test)]

@@ -29,6 +29,11 @@ pub(super) fn request(write: &StatusWrite) -> (String, &'static str, Value) {
             MERGE_PATCH,
             json!({"status": {"allocated": amounts(allocated, stale)}}),
         ),
+        StatusWrite::QueueFairness { queue, text } => (
+            format!("{GROUP}/queues/{queue}?{MANAGER}"),
+            MERGE_PATCH,
+            json!({"metadata": {"annotations": {keys::FAIRNESS: text}}}),
+        ),
         StatusWrite::Pod { pod, reason, message, nominated, since } => (
             format!("/api/v1/namespaces/{}/pods/{}/status?{MANAGER}", pod.namespace, pod.name),
             STRATEGIC_PATCH,

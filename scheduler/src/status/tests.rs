@@ -122,6 +122,23 @@ async fn queue_keys_that_are_no_longer_used_are_removed() {
     assert!(script.requests()[0].contains("/queues/q/status?"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_turn_of_a_queue_is_an_annotation_beside_its_status() {
+    let queue = || "q".to_owned();
+    let allocated = StatusWrite::Queue { queue: queue(), allocated: Vec::new(), stale: Vec::new() };
+    let turn = StatusWrite::QueueFairness { queue: queue(), text: "{}".to_owned() };
+    let script =
+        write(vec![ok(), ok()], vec![Message::Write(turn), Message::Write(allocated)]).await;
+    assert_eq!(
+        bodies(&script),
+        [
+            json!({"metadata": {"annotations": {"tephra.sh/fairness": "{}"}}}),
+            json!({"status": {"allocated": {}}})
+        ]
+    );
+    assert!(script.requests()[0].contains("/queues/q?"));
+}
+
 #[test]
 fn a_wish_that_replaces_one_not_yet_written_keeps_what_only_that_one_knew() {
     let queue = |names: &[&str], stale: &[&str]| StatusWrite::Queue {

@@ -175,7 +175,7 @@ impl Wishes {
             return None;
         }
         let reworded = self.said.get(target).and_then(|said| match write {
-            StatusWrite::Queue { .. } => Some(said.at + QUEUE),
+            StatusWrite::Queue { .. } | StatusWrite::QueueFairness { .. } => Some(said.at + QUEUE),
             _ => (said.gist == gist(write)).then(|| said.at + REWORDED),
         });
         reworded.max(self.quiet.get(target).copied())
@@ -199,8 +199,8 @@ fn gist(write: &StatusWrite) -> u64 {
                 (&condition.kind, condition.status, &condition.reason).hash(&mut hasher);
             }
         }
-        StatusWrite::Queue { .. } => {}
         StatusWrite::Prediction { start, .. } => start.hash(&mut hasher),
+        StatusWrite::Queue { .. } | StatusWrite::QueueFairness { .. } => {}
         StatusWrite::Pod { reason, nominated, .. } => (reason, nominated).hash(&mut hasher),
     }
     hasher.finish()

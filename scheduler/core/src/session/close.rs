@@ -23,12 +23,26 @@ impl Session<'_> {
         self.rollback(start);
         let mut words = Words::default();
         for job in self.jobs() {
+            self.state.jobs[job as usize].held = self.is_held(job);
             self.tell_job(job, &mut words);
         }
         self.tell_queues();
+        self.tell_turns();
         for notice in std::mem::take(&mut self.notices) {
             self.decisions.push(Decision::Notice(notice));
         }
+    }
+
+    /// More room, or another order, would not help the job.
+    fn is_held(&self, job: JobId) -> bool {
+        let row = &self.state.jobs[job as usize];
+        let lacks_members = !row.is_pending() && row.tasks.len() < row.min_member() as usize;
+        lacks_members
+            || match self.refusals.get(&job) {
+                None | Some(Refusal::Room { .. } | Refusal::Pipelined) => false,
+                Some(Refusal::NotAdmitted { lacks_room, .. }) => !lacks_room,
+                Some(_) => true,
+            }
     }
 
     fn tell_job(&mut self, job: JobId, words: &mut Words) {

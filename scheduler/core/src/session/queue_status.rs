@@ -1,8 +1,12 @@
 //! What the queues have in use, told where it differs from what their status says (3.3). Where a queue `root` exists,
-//! every queue also counts what the queues below it have.
+//! every queue also counts what the queues below it have. And what plugins say about queues.
+
+use tephra_api::reasons;
 
 use super::Session;
-use crate::decision::Decision;
+use crate::decision::{Decision, Notice, NoticeKind};
+use crate::event::ObjectKey;
+use crate::plugin::QueueWord;
 use crate::state::State;
 use crate::state::queue_tree::ROOT;
 use crate::state::resource::{CPU, Ledger, MEMORY};
@@ -31,6 +35,29 @@ impl Session<'_> {
             queue.told = sum;
             self.decisions
                 .push(Decision::QueueAllocated { queue: queue.name.to_string(), allocated });
+        }
+    }
+}
+
+impl Session<'_> {
+    /// What plugins have to say about queues.
+    pub(super) fn tell_turns(&mut self) {
+        for (queue, word) in self.pipeline.queue_words(self.state) {
+            let row = &self.state.queues[queue as usize];
+            match word {
+                QueueWord::Fairness(text) => {
+                    let queue = row.name.to_string();
+                    self.decisions.push(Decision::QueueFairness { queue, text });
+                }
+                QueueWord::Warning(message) => self.notices.push(Notice {
+                    kind: NoticeKind::Queue,
+                    object: ObjectKey::new("", &*row.name),
+                    uid: row.uid.to_string(),
+                    warning: true,
+                    reason: reasons::INVALID_OBJECT,
+                    message,
+                }),
+            }
         }
     }
 }

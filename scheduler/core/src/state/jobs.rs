@@ -134,6 +134,8 @@ pub struct Job {
     pub active: bool,
     /// State of the world when the job was last refused for lack of room; unchanged means refused again.
     pub parked: Option<Parked>,
+    /// The last session refused it for another reason than lack of room: a limit, a closed queue, missing members.
+    pub held: bool,
     /// Since when sessions have seen it admitted without a pod that has a node.
     pub idle_since_ms: Option<i64>,
     /// Its pods did not come or found no room in time: it claims nothing of its queue until they do.

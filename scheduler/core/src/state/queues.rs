@@ -30,6 +30,8 @@ pub struct Queue {
     pub hierarchy: Arc<str>,
     /// Annotation `volcano.sh/hierarchy-weights`: the weights along that path.
     pub hierarchy_weights: Arc<str>,
+    /// Annotation `tephra.sh/fairness`, for plugin `wfq`.
+    pub fairness: Arc<str>,
     /// `spec.capability`.
     pub capability: Option<Vector>,
     /// `spec.guarantee.resource`.

@@ -1,3 +1,5 @@
+//! Scopes, promises and words of the gate, each in a small state of its own.
+
 use std::sync::Arc;
 
 use super::*;

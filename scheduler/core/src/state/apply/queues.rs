@@ -55,6 +55,7 @@ impl State {
         row.parent = object.parent.as_str().into();
         row.hierarchy = annotation(keys::HIERARCHY);
         row.hierarchy_weights = annotation(keys::HIERARCHY_WEIGHTS);
+        row.fairness = annotation(keys::FAIRNESS);
         row.capability = capability;
         row.deserved = deserved;
         row.guarantee = guarantee.unwrap_or_default();
