@@ -75,6 +75,8 @@ struct Reader<K> {
     resume: String,
     /// The server does not know the kind (yet).
     unknown: bool,
+    /// The server lets us list the kind.
+    readable: bool,
     seed: u64,
     /// Next comparison with a fresh list.
     audit_at: Instant,
@@ -94,6 +96,7 @@ pub(crate) async fn run<K: Kind>(kind: K, shared: Shared) {
         passed: 0,
         resume: String::new(),
         unknown: false,
+        readable: true,
         seed,
         audit_at,
     };

@@ -88,6 +88,8 @@ pub enum Event {
     DisruptionBudget(DisruptionBudgetObject),
     /// The PodDisruptionBudget of this key is gone.
     DisruptionBudgetDeleted(ObjectKey),
+    /// Whether PodDisruptionBudgets may be read.
+    DisruptionBudgetsReadable(bool),
     /// A ResourceQuota was added or changed.
     ResourceQuota(ResourceQuotaObject),
     /// The ResourceQuota of this key is gone.

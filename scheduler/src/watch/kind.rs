@@ -40,6 +40,10 @@ pub(crate) trait Kind: Send + Sync + 'static {
     fn read(&mut self, bytes: &[u8]) -> Result<Object, DecodeError>;
     /// The event that says an object is gone.
     fn gone(&self, id: &Id) -> Event;
+    /// The event that says whether its objects may be read, where somebody must know.
+    fn readable(&self, _readable: bool) -> Option<Event> {
+        None
+    }
     /// Whether the scheduler can do without it.
     fn need(&self) -> Need {
         Need::Always
@@ -144,6 +148,7 @@ pub(crate) struct Small {
     path: &'static str,
     read: fn(&Value) -> Result<Event, DecodeError>,
     gone: fn(ObjectKey) -> Event,
+    readable: Option<fn(bool) -> Event>,
     need: Need,
 }
 
@@ -153,6 +158,7 @@ pub(crate) const POD_GROUPS: Small = Small {
     path: "/apis/scheduling.volcano.sh/v1beta1/podgroups",
     read: |value| convert::pod_group(value).map(Event::PodGroup),
     gone: Event::PodGroupDeleted,
+    readable: None,
     need: Need::Always,
 };
 
@@ -162,6 +168,7 @@ pub(crate) const QUEUES: Small = Small {
     path: "/apis/scheduling.volcano.sh/v1beta1/queues",
     read: |value| convert::queue(value).map(Event::Queue),
     gone: |key| Event::QueueDeleted(key.name),
+    readable: None,
     need: Need::Always,
 };
 
@@ -171,6 +178,7 @@ pub(crate) const QUEUE_POLICIES: Small = Small {
     path: "/apis/tephra.sh/v1alpha1/queuepolicies",
     read: |value| convert::queue_policy(value).map(Event::QueuePolicy),
     gone: |key| Event::QueuePolicyDeleted(key.name),
+    readable: None,
     need: Need::WhereKnown,
 };
 
@@ -180,6 +188,7 @@ pub(crate) const HYPER_NODES: Small = Small {
     path: "/apis/topology.volcano.sh/v1alpha1/hypernodes",
     read: |value| convert::hyper_node(value).map(Event::HyperNode),
     gone: |key| Event::HyperNodeDeleted(key.name),
+    readable: None,
     need: Need::WhereKnown,
 };
 
@@ -189,6 +198,7 @@ pub(crate) const PRIORITY_CLASSES: Small = Small {
     path: "/apis/scheduling.k8s.io/v1/priorityclasses",
     read: |value| convert::priority_class(value).map(Event::PriorityClass),
     gone: |key| Event::PriorityClassDeleted(key.name),
+    readable: None,
     need: Need::Always,
 };
 
@@ -198,6 +208,7 @@ pub(crate) const NAMESPACES: Small = Small {
     path: "/api/v1/namespaces",
     read: |value| convert::namespace(value).map(Event::Namespace),
     gone: |key| Event::NamespaceDeleted(key.name),
+    readable: None,
     need: Need::Always,
 };
 
@@ -207,6 +218,7 @@ pub(crate) const VOLUME_CLAIMS: Small = Small {
     path: "/api/v1/persistentvolumeclaims",
     read: |value| convert::volume_claim(value).map(Event::VolumeClaim),
     gone: Event::VolumeClaimDeleted,
+    readable: None,
     need: Need::Always,
 };
 
@@ -216,6 +228,7 @@ pub(crate) const VOLUMES: Small = Small {
     path: "/api/v1/persistentvolumes",
     read: |value| convert::volume(value).map(Event::Volume),
     gone: |key| Event::VolumeDeleted(key.name),
+    readable: None,
     need: Need::Always,
 };
 
@@ -225,6 +238,7 @@ pub(crate) const DISRUPTION_BUDGETS: Small = Small {
     path: "/apis/policy/v1/poddisruptionbudgets",
     read: |value| convert::disruption_budget(value).map(Event::DisruptionBudget),
     gone: Event::DisruptionBudgetDeleted,
+    readable: Some(Event::DisruptionBudgetsReadable),
     need: Need::WhereAllowed,
 };
 
@@ -234,6 +248,7 @@ pub(crate) const RESOURCE_QUOTAS: Small = Small {
     path: "/api/v1/resourcequotas",
     read: |value| convert::resource_quota(value).map(Event::ResourceQuota),
     gone: Event::ResourceQuotaDeleted,
+    readable: None,
     need: Need::WhereAllowed,
 };
 
@@ -244,6 +259,10 @@ impl Kind for Small {
 
     fn path(&self) -> &'static str {
         self.path
+    }
+
+    fn readable(&self, readable: bool) -> Option<Event> {
+        self.readable.map(|event| event(readable))
     }
 
     fn need(&self) -> Need {

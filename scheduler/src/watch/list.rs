@@ -69,7 +69,7 @@ impl<K: Kind> Reader<K> {
         loop {
             self.shared.metrics.relist(self.kind.name());
             let error = match self.list_once().await {
-                Ok(()) => return Ok(()),
+                Ok(()) => return self.tell_readable(true).await,
                 Err(ListError::UnknownKind) if self.kind.need() == Need::WhereKnown => {
                     return self.know_none().await;
                 }
@@ -86,6 +86,9 @@ impl<K: Kind> Reader<K> {
                     ListError::Refused(StatusCode::FORBIDDEN) | ListError::UnknownKind
                 )
             {
+                if matches!(error, ListError::Refused(_)) {
+                    self.tell_readable(false).await?;
+                }
                 // Nobody waits for it.
                 self.tell(Feed::Synced(self.kind.name())).await?;
             }
@@ -103,6 +106,14 @@ impl<K: Kind> Reader<K> {
             }
             tokio::time::sleep(pauses.next().unwrap_or(PATIENCE)).await;
         }
+    }
+
+    async fn tell_readable(&mut self, readable: bool) -> Result<(), Closed> {
+        if std::mem::replace(&mut self.readable, readable) == readable {
+            return Ok(());
+        }
+        let events = self.kind.readable(readable).into_iter().collect();
+        self.deliver(Batch { events, ..Batch::default() }).await
     }
 
     /// The server does not have the kind: whatever was known of it is gone.

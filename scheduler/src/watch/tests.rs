@@ -277,7 +277,9 @@ async fn nobody_waits_for_a_kind_that_only_plugins_read_when_it_may_not_be_liste
     let refused = || Answer::status(403, "forbidden");
     let budgets = || super::kind::DISRUPTION_BUDGETS;
     let read_budgets = read(budgets(), vec![refused(), list(10, &[])]).await;
-    assert_eq!(read_budgets.told, ["synced", "synced"]);
+    let [unreadable, readable] =
+        [false, true].map(|yes| short(&Event::DisruptionBudgetsReadable(yes)));
+    assert_eq!(read_budgets.told, [&*unreadable, "synced", &*readable, "synced"]);
     let unknown = read(budgets(), vec![Answer::status(404, "no such kind"), list(10, &[])]).await;
     assert_eq!(unknown.told, ["synced", "synced"]);
     let busy = read(budgets(), vec![Answer::status(503, "later"), list(10, &[])]).await;

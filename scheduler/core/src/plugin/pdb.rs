@@ -64,8 +64,11 @@ impl<'s> Left<'s> {
         })
     }
 
-    /// Every budget that covers a pod has one left.
+    /// Every budget that covers a pod has one left. Where budgets may not be read each pod may have one, used up (F24).
     fn allows(&mut self, state: &'s State, task: TaskId) -> bool {
+        if state.budgets.unreadable {
+            return false;
+        }
         let row = &state.tasks[task];
         let left = self.of(state, &row.pod.namespace);
         covering(state, row).all(|at| left[at] > 0)
@@ -102,6 +105,16 @@ mod tests {
         let pods =
             [app("a-0", "a"), app("a-1", "a"), app("b-0", "b"), Event::Pod(pod("bare", "g", "n"))];
         state(std::iter::once(node("n", &[])).chain(pods).chain(budgets))
+    }
+
+    #[test]
+    fn while_budgets_may_not_be_read_nobody_is_evicted() {
+        let mut state = cluster([]);
+        assert_eq!(victims(&Pdb, &state, "b-0", &["a-0", "bare"]), ["a-0", "bare"]);
+        state.apply(Event::DisruptionBudgetsReadable(false));
+        assert!(victims(&Pdb, &state, "b-0", &["a-0", "bare"]).is_empty());
+        state.apply(Event::DisruptionBudgetsReadable(true));
+        assert_eq!(victims(&Pdb, &state, "b-0", &["a-0", "bare"]), ["a-0", "bare"]);
     }
 
     fn rationed(state: &State, candidates: &[&str]) -> Vec<String> {

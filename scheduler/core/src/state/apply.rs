@@ -66,6 +66,7 @@ impl State {
             Event::VolumeDeleted(name) => self.volumes.remove_volume(&name),
             Event::DisruptionBudget(budget) => self.budgets.set(budget),
             Event::DisruptionBudgetDeleted(key) => self.budgets.remove(&key),
+            Event::DisruptionBudgetsReadable(readable) => self.budgets.unreadable = !readable,
             Event::ResourceQuota(quota) => self.quotas.set(quota),
             Event::ResourceQuotaDeleted(key) => self.quotas.remove(&key),
             Event::BindOk(uid) => {

@@ -38,40 +38,44 @@ impl Budget {
 
 /// All budgets.
 #[derive(Debug, Default)]
-pub struct Budgets(FxHashMap<String, Vec<Budget>>);
+pub struct Budgets {
+    by_namespace: FxHashMap<String, Vec<Budget>>,
+    /// They may not be read: nobody knows whom they protect.
+    pub unreadable: bool,
+}
 
 impl Budgets {
     /// Adds or replaces a budget: what its controller wrote now includes the evictions seen before.
     pub fn set(&mut self, object: DisruptionBudgetObject) {
         let DisruptionBudgetObject { key, selector, allowed, disrupted } = object;
         self.remove(&key);
-        let list = self.0.entry(key.namespace).or_default();
+        let list = self.by_namespace.entry(key.namespace).or_default();
         list.push(Budget { name: key.name, selector, allowed, disrupted, untold: Vec::new() });
     }
 
     /// Forgets a budget.
     pub fn remove(&mut self, key: &ObjectKey) {
-        if let Some(list) = self.0.get_mut(&key.namespace) {
+        if let Some(list) = self.by_namespace.get_mut(&key.namespace) {
             list.retain(|budget| budget.name != key.name);
             if list.is_empty() {
-                self.0.remove(&key.namespace);
+                self.by_namespace.remove(&key.namespace);
             }
         }
     }
 
     /// Budgets of a namespace.
     pub fn of(&self, namespace: &str) -> &[Budget] {
-        self.0.get(namespace).map_or(&[], Vec::as_slice)
+        self.by_namespace.get(namespace).map_or(&[], Vec::as_slice)
     }
 
     /// There are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.by_namespace.is_empty()
     }
 
     /// A pod that was evicted has left, and the budgets that cover it may not say so yet.
     pub fn note_eviction(&mut self, namespace: &str, pod: &str, labels: &Labels, now_ms: i64) {
-        for budget in self.0.get_mut(namespace).into_iter().flatten() {
+        for budget in self.by_namespace.get_mut(namespace).into_iter().flatten() {
             if budget.covers(pod, labels) {
                 budget.untold.retain(|&at| now_ms - at < UNTOLD_MS);
                 budget.untold.push(now_ms);

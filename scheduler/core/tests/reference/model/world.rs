@@ -164,6 +164,7 @@ impl World {
             | Event::VolumeDeleted(_)
             | Event::DisruptionBudget(_)
             | Event::DisruptionBudgetDeleted(_)
+            | Event::DisruptionBudgetsReadable(_)
             | Event::ResourceQuota(_)
             | Event::ResourceQuotaDeleted(_)
             | Event::EvictOk(_)
