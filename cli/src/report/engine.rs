@@ -165,6 +165,11 @@ impl<'a> Run<'a> {
         }
         self.account.advance(self.plan.horizon_ms);
         self.now_ms = self.plan.horizon_ms;
+        for job in 0..self.states.len() {
+            if self.states[job].place == Place::Running {
+                self.account_restore(job);
+            }
+        }
         progress(self.now_ms);
     }
 

@@ -103,7 +103,7 @@ variants:
     let conf = "
 actions: allocate, reclaim
 tiers:
-- plugins: [{name: gang}, {name: predicates}, {name: proportion}]
+- plugins: [{name: gang, enableReclaimable: false}, {name: predicates}, {name: proportion}]
 ";
     let mut workload = Workload::parse(text).expect("sound");
     workload.seeds = vec![seed_with_one_owner(&workload)];
