@@ -321,7 +321,7 @@ impl Workload {
             .with_context(|| format!("cannot read the workload {}", path.display()))?;
         let mut workload =
             Self::parse(&text).with_context(|| format!("the workload {}", path.display()))?;
-        let folder = path.parent().unwrap_or(Path::new("."));
+        let folder = path.parent().unwrap_or_else(|| Path::new("."));
         if let Some(trace) = &mut workload.trace {
             trace.pods = folder.join(&trace.pods);
             trace.nodes = folder.join(&trace.nodes);
