@@ -256,7 +256,9 @@ impl<'a> Run<'a> {
                 }
                 Decision::QueueAllocated { .. }
                 | Decision::PodCondition { .. }
-                | Decision::Notice(_) => {}
+                | Decision::Notice(_)
+                | Decision::PredictedStart { .. }
+                | Decision::QueueFairness { .. } => {}
             }
         }
         more |= !victims.is_empty();
