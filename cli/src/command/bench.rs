@@ -195,16 +195,15 @@ fn print(figures: &impl Serialize, format: Format, out: &mut dyn Write) -> anyho
     Ok(writeln!(out, "{table}")?)
 }
 
-/// The configuration: as given, else what Tephra ships, or what Volcano was timed with (that has no overcommit).
+/// The configuration: as given, else what Volcano ships, or what it was timed with (that has no overcommit).
 fn configuration(args: &BenchArgs) -> anyhow::Result<SchedulerConf> {
     if let Some(chosen) = &args.conf {
         let chosen = Chosen::of_flag(chosen)?;
         ensure!(chosen.error.is_none(), "{}", chosen.error.unwrap_or_default());
         return Ok(chosen.conf);
     }
-    let mut conf = SchedulerConf::tephra();
+    let mut conf = SchedulerConf::volcano();
     if args.scenario != Scenario::Core {
-        conf = SchedulerConf::volcano();
         for tier in &mut conf.tiers {
             tier.plugins.retain(|plugin| plugin.name != "overcommit");
         }
