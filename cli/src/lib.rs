@@ -1,4 +1,5 @@
 //! The tephra command line: scenario files, simulation, demo and benches.
 
 pub mod command;
+pub mod report;
 pub mod scenario;

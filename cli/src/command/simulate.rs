@@ -1,5 +1,5 @@
 //! `tephra simulate`: schedules manifests or scenario files offline, without a server, and with `--check`
-//! compares the outcome with what the files expect.
+//! compares the outcome with what the files expect. With `--report` ([`report`]) it plays workloads over time instead.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -19,8 +19,8 @@ use crate::scenario::{manifest, story::Outcome};
 /// Arguments of `tephra simulate`.
 #[derive(Clone, Debug, Args)]
 pub struct SimulateArgs {
-    /// Scenario files, manifests, or folders of them (all *.yaml and *.yml, recursively)
-    #[arg(required = true, value_name = "PATH")]
+    /// Scenario files, manifests, or folders of them (all *.yaml and *.yml, recursively); workload files with --report
+    #[arg(required_unless_present = "trace", value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// Configuration instead of the scenario's own: a file, or builtin, volcano, tephra
     #[arg(long, value_name = "FILE")]
@@ -37,6 +37,9 @@ pub struct SimulateArgs {
     /// With --check: a list of scenarios that must fail, one a line with a reason
     #[arg(long, value_name = "FILE", requires = "check")]
     pub expected_failures: Option<PathBuf>,
+    /// What `--report` takes.
+    #[command(flatten)]
+    pub report: report::ReportArgs,
 }
 
 /// How results are printed.
@@ -76,6 +79,9 @@ pub fn simulate(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> anyhow::Result<u8> {
+    if args.report.report {
+        return report::run(args, out, err);
+    }
     let config = match args.conf.as_deref().map(Chosen::of_flag).transpose() {
         Ok(config) => config,
         Err(error) => return complain(err, &error),
@@ -208,5 +214,6 @@ fn print(output: Output, document: &Value, out: &mut dyn Write) -> anyhow::Resul
     Ok(())
 }
 
+mod report;
 #[cfg(test)]
 mod tests;

@@ -31,6 +31,7 @@ fn args(paths: &[&Path]) -> SimulateArgs {
         check: false,
         output: Output::Table,
         expected_failures: None,
+        report: report::ReportArgs::default(),
     }
 }
 

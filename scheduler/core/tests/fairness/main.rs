@@ -5,12 +5,8 @@
 //! What is assumed: one resource, exact run times, and nobody passes a head that does not fit (in the model the head blocks, in the core all gangs of
 //! a story are alike, so that a place for one is a place for any). Equal queue priorities.
 
-#![allow(
-    unreachable_pub,
-    clippy::unwrap_used,
-    clippy::string_slice,
-    reason = "the judge is written like a library, and a test may panic"
-)]
+#![allow(unreachable_pub, reason = "the judge is written like a library")]
+#![allow(clippy::unwrap_used, reason = "a story that cannot be played is a failed test")]
 
 mod judge;
 mod model;

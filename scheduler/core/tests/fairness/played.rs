@@ -168,7 +168,8 @@ impl Story {
             for decision in report.decisions {
                 match decision {
                     Decision::Bind(bind) => {
-                        let number: usize = bind.group.name[1..].parse().unwrap();
+                        let number: usize =
+                            bind.group.name.trim_start_matches('g').parse().unwrap();
                         let gang = self.gangs.get_mut(&number).unwrap();
                         gang.nodes = bind.binds.iter().map(|(_, node)| node.to_string()).collect();
                         gang.ends_ms = Some(self.now_ms + gang.ms);
