@@ -50,7 +50,7 @@ fn our_own_configuration_orders_by_turns_first_and_has_no_ceiling_of_shares() {
         .iter()
         .map(|tier| tier.plugins.iter().map(|p| p.name.as_str()).collect())
         .collect();
-    assert_eq!(names[0], ["wfq", "priority", "gang", "conformance"]);
+    assert_eq!(names[0], ["wfq", "priority", "gang", "conformance", "reservation"]);
     assert_eq!(names[1], ["overcommit", "drf", "predicates", "capacity", "nodeorder", "binpack"]);
     assert!(conf.tiers[1].plugins[3].enabled(Flag::Hierarchy));
 }
