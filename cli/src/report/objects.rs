@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use tephra_api::keys;
 use tephra_core::event::{
-    Amounts, Event, NodeObject, NodeSelectorTerm, ObjectKey, Operator, PodGroupObject,
-    PodGroupStatus, PodObject, PodPhase, PodSpec, QueueObject, QueueState, Requirement,
+    Event, NodeObject, NodeSelectorTerm, ObjectKey, Operator, PodGroupObject, PodGroupStatus,
+    PodObject, PodPhase, PodSpec, QueueObject, QueueState, Requirement,
 };
+use tephra_core::workload::amounts;
 
 use super::plan::{NodeShape, Plan, PodShape, Team};
 
 const NAMESPACE: &str = "simulated";
-const GPU: &str = "nvidia.com/gpu";
 const MODEL: &str = "accelerator";
-const HOSTNAME: &str = "kubernetes.io/hostname";
 /// Most pods of a node.
 const PODS_OF_NODE: i64 = 256;
 /// 2026-01-01T00:00:00Z, where runs start: the core reads 0 as "no time".
@@ -41,21 +40,12 @@ fn queue(team: &Team) -> Event {
 
 fn node(at: usize, shape: &NodeShape) -> Event {
     let name = format!("node-{at:05}");
-    let mut labels = vec![(HOSTNAME.to_owned(), name.clone())];
+    let mut labels = vec![(keys::HOSTNAME.to_owned(), name.clone())];
     if !shape.model.is_empty() {
         labels.insert(0, (MODEL.to_owned(), shape.model.clone()));
     }
     let allocatable = amounts(shape.cpu_milli, shape.memory, shape.gpus, PODS_OF_NODE);
     Event::Node(NodeObject { name, labels, allocatable, ..NodeObject::default() })
-}
-
-fn amounts(cpu: i64, memory: i64, gpus: i64, pods: i64) -> Amounts {
-    let mut amounts = vec![("cpu".to_owned(), cpu), ("memory".to_owned(), memory)];
-    if gpus > 0 {
-        amounts.push((GPU.to_owned(), gpus.saturating_mul(1000)));
-    }
-    amounts.push(("pods".to_owned(), pods));
-    amounts
 }
 
 /// The template that all pods of a shape share.
@@ -149,7 +139,7 @@ impl Gang {
     }
 
     fn pod_uid(self, number: u32) -> String {
-        format!("job-{:07}-{}-{number}", self.job, self.life)
+        format!("{}-{number}", self.name())
     }
 
     /// Number of the pod of this uid.

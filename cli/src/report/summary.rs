@@ -29,12 +29,7 @@ pub struct Policy {
 pub fn policies(names: &[String]) -> anyhow::Result<Vec<Policy>> {
     let volcano = "volcano".to_owned();
     let ours = ["tephra".to_owned()];
-    let names = if names.is_empty() {
-        // Until the two differ, what Volcano does is what there is to see.
-        if SchedulerConf::tephra() == SchedulerConf::volcano() { &[] } else { ours.as_slice() }
-    } else {
-        names
-    };
+    let names = if names.is_empty() { &ours[..] } else { names };
     let mut policies: Vec<Policy> = Vec::new();
     for name in names.iter().chain([&volcano]) {
         let conf = Chosen::of_flag(name)?.conf;

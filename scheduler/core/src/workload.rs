@@ -56,10 +56,11 @@ fn uid(seed: u64, stream: u64, at: u64) -> String {
     )
 }
 
-fn amounts(cpu: i64, memory: i64, gpus: i64, pods: i64) -> Amounts {
+/// Milli-CPU, bytes, whole GPUs and pods as amounts in stored units.
+pub fn amounts(cpu: i64, memory: i64, gpus: i64, pods: i64) -> Amounts {
     let mut amounts = vec![("cpu".to_owned(), cpu), ("memory".to_owned(), memory)];
     if gpus > 0 {
-        amounts.push((GPU.to_owned(), gpus * 1000));
+        amounts.push((GPU.to_owned(), gpus.saturating_mul(1000)));
     }
     amounts.push(("pods".to_owned(), pods));
     amounts

@@ -18,7 +18,6 @@ mod weights;
 
 use std::sync::Arc;
 
-use jiff::SignedDuration;
 use tephra_api::conf::Arguments;
 
 use super::{Delta, Hooks, OrderKey, Plugin, QueueWord};
@@ -27,6 +26,7 @@ use crate::state::jobs::{Job, JobId};
 use crate::state::queue_tree::ROOT;
 use crate::state::queues::QueueId;
 use crate::state::resource::Ledger;
+use crate::state::waiting::duration_ms;
 use record::Record;
 use turns::{Turns, Waits};
 use weights::dominant_share;
@@ -133,13 +133,7 @@ impl Wfq {
     fn measure(&mut self, state: &State) {
         self.sums.clear();
         self.sums.extend(state.queues.iter().map(|queue| queue.allocated.clone()));
-        for queue in state.queue_tree.downwards().rev() {
-            if let Some(parent) = state.queue_tree.parent(queue) {
-                let sum = std::mem::take(&mut self.sums[queue as usize]);
-                self.sums[parent as usize].add_all(&sum);
-                self.sums[queue as usize] = sum;
-            }
-        }
+        state.queue_tree.add_up(&mut self.sums, Ledger::add_all);
         for (flow, sum) in self.turns.flows.iter_mut().zip(&self.sums) {
             flow.rate = if sum.is_zero() { 0 } else { dominant_share(state, sum.iter()) };
             flow.refund(self.entry_ms);
@@ -213,9 +207,7 @@ impl Plugin for Wfq {
             [(ENTRY_CHARGE, &mut self.entry_ms), (STORE_INTERVAL, &mut self.store_ms)]
         {
             let Some(text) = arguments.string(key, warnings) else { continue };
-            let duration = text.parse::<SignedDuration>().ok();
-            let ms = duration.and_then(|duration| i64::try_from(duration.as_millis()).ok());
-            match ms.filter(|ms| (0..=LONGEST_MS).contains(ms)) {
+            match duration_ms(&text).filter(|ms| (0..=LONGEST_MS).contains(ms)) {
                 Some(ms) => *value = ms,
                 None => warnings.push(format!(
                     "argument {key} must be a duration from 0s to 24h, not {text:?}: ignored"

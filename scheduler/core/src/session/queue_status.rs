@@ -37,9 +37,7 @@ impl Session<'_> {
                 .push(Decision::QueueAllocated { queue: queue.name.to_string(), allocated });
         }
     }
-}
 
-impl Session<'_> {
     /// What plugins have to say about queues.
     pub(super) fn tell_turns(&mut self) {
         for (queue, word) in self.pipeline.queue_words(self.state) {
@@ -62,19 +60,12 @@ impl Session<'_> {
     }
 }
 
-/// Per queue what it and all queues below it have in use; a missing parent ends the chain, and nobody is above queues
-/// that stand in a circle (B35).
+/// Per queue what it and all queues below it have in use.
 fn sums(state: &State) -> Vec<Ledger> {
     let mut sums: Vec<Ledger> = state.queues.iter().map(|queue| queue.allocated.clone()).collect();
     if !state.queue(ROOT).is_some_and(|root| state.queues[root as usize].exists) {
         return sums;
     }
-    for queue in state.queue_tree.downwards().rev() {
-        if let Some(parent) = state.queue_tree.parent(queue) {
-            let sum = std::mem::take(&mut sums[queue as usize]);
-            sums[parent as usize].add_all(&sum);
-            sums[queue as usize] = sum;
-        }
-    }
+    state.queue_tree.add_up(&mut sums, Ledger::add_all);
     sums
 }

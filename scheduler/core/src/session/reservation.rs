@@ -10,6 +10,7 @@ mod search;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use super::{Refusal, Session};
 use crate::decision::Decision;
@@ -18,7 +19,7 @@ use crate::state::jobs::JobId;
 use crate::state::nodes::NodeId;
 use crate::state::queues::QueueId;
 use crate::state::reservations::{Demand, Reservation, Waiting, When};
-use crate::state::resource::Request;
+use crate::state::resource::{Dim, Request};
 use crate::state::status::Status;
 
 /// So long a gang that could not be given a reservation is passed over.
@@ -106,14 +107,16 @@ impl Session<'_> {
         let mut parts = Vec::new();
         for claim in &reservation.claims {
             let slot = claim.node as usize;
+            let dims: SmallVec<[Dim; 5]> = claim.request.iter().map(|&(dim, _)| dim).collect();
+            let room = match reservation.start {
+                When::At(_) => Some(self.outlook(claim.node, &dims).room_at(reservation.start)),
+                When::Someday | When::Never => None,
+            };
             let mut part = Request::default();
-            for &(dim, asked) in &claim.request {
+            for (at, &(dim, asked)) in claim.request.iter().enumerate() {
                 let column = &self.state.nodes.columns[dim as usize];
                 let now = column.future[slot].max(0.0) as i64;
-                let then = match reservation.start {
-                    When::At(_) => self.room_at(claim.node, dim, reservation.start),
-                    When::Someday | When::Never => now,
-                };
+                let then = room.as_ref().map_or(now, |room| room[at]);
                 let withheld = now - (then - asked).max(0);
                 if withheld > 0 {
                     part.push((dim, withheld));

@@ -9,7 +9,7 @@ use super::hunt::{Hunt, Prey, Stage};
 use crate::plugin::{EvictFor, Evictor, OrderKey};
 use crate::state::jobs::JobId;
 use crate::state::nodes::{NO_NODE, NodeId};
-use crate::state::resource::Request;
+use crate::state::resource::{Request, asked};
 use crate::state::status::Status;
 use crate::state::tasks::{NO_JOB, TaskId};
 
@@ -128,7 +128,7 @@ impl Session<'_> {
             let held = |task: &TaskId| {
                 let class = self.state.tasks[*task].class;
                 let request = &self.state.classes.list[class as usize].request;
-                request.iter().find(|(other, _)| *other == dim).map_or(0, |&(_, amount)| amount)
+                asked(request, dim)
             };
             let leaving: i64 = victims.iter().map(held).sum();
             let room = self.state.nodes.columns[dim as usize].room_after(node as usize);

@@ -83,6 +83,17 @@ impl QueueTree {
         self.order.iter().copied()
     }
 
+    /// Adds to the value of each queue those of all queues below it. A missing parent ends the chain, and nobody is above queues that
+    /// stand in a circle (B35).
+    pub fn add_up<T: Default>(&self, values: &mut [T], add: impl Fn(&mut T, &T)) {
+        for queue in self.downwards().rev() {
+            let Some(parent) = self.parent(queue) else { continue };
+            let below = std::mem::take(&mut values[queue as usize]);
+            add(&mut values[parent as usize], &below);
+            values[queue as usize] = below;
+        }
+    }
+
     /// Depth of the lowest queue that is above both or is one of them; both have a place.
     pub fn common_depth(&self, a: QueueId, b: QueueId) -> u32 {
         let (mut a, mut b) = (a, b);

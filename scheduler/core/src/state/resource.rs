@@ -121,6 +121,11 @@ pub fn clamp_i64(value: i128) -> i64 {
 /// Request of a pod: sorted by dimension, cpu, memory and pods always present.
 pub type Request = SmallVec<[(Dim, i64); 5]>;
 
+/// What a request asks for in a dimension.
+pub fn asked(request: &Request, dim: Dim) -> i64 {
+    request.iter().find(|(of, _)| *of == dim).map_or(0, |&(_, amount)| amount)
+}
+
 /// An exact sum over pods or nodes, by dimension. Dimensions past the end are 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger(SmallVec<[i128; 4]>);

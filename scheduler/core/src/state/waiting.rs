@@ -26,10 +26,15 @@ pub fn predicted_start(annotations: &Labels) -> Option<i64> {
     text.parse::<Timestamp>().ok().map(Timestamp::as_millisecond)
 }
 
+/// A Go duration in milliseconds.
+pub fn duration_ms(text: &str) -> Option<i64> {
+    let duration: SignedDuration = text.parse().ok()?;
+    i64::try_from(duration.as_millis()).ok()
+}
+
 /// A positive Go duration in milliseconds.
 pub fn positive_ms(text: &str) -> Option<i64> {
-    let duration: SignedDuration = text.parse().ok()?;
-    i64::try_from(duration.as_millis()).ok().filter(|&ms| ms > 0)
+    duration_ms(text).filter(|&ms| ms > 0)
 }
 
 #[cfg(test)]

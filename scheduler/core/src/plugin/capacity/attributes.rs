@@ -119,15 +119,11 @@ pub(super) fn sums(state: &State, tree: bool) -> Vec<Sums> {
     };
     let mut sums: Vec<Sums> = state.queues.iter().map(own).collect();
     if tree {
-        for queue in state.queue_tree.downwards().rev() {
-            let Some(parent) = state.queue_tree.parent(queue) else { continue };
-            let below = std::mem::take(&mut sums[queue as usize]);
-            let above = &mut sums[parent as usize];
+        state.queue_tree.add_up(&mut sums, |above, below| {
             above.allocated.add_all(&below.allocated);
             add(&mut above.inqueue, &below.inqueue);
             add(&mut above.elastic, &below.elastic);
-            sums[queue as usize] = below;
-        }
+        });
     }
     sums
 }

@@ -1,11 +1,13 @@
 //! When pods end: what they or their PodGroup say, else how long pods of their kind ran. A pod that ran longer is assumed to
 //! run as long again as it has run. Pods of other schedulers stay for ever: they may be daemons.
 
+use smallvec::SmallVec;
+
 use crate::session::Session;
 use crate::state::jobs::JobId;
 use crate::state::nodes::NodeId;
 use crate::state::reservations::When;
-use crate::state::resource::Dim;
+use crate::state::resource::{Dim, Request, asked};
 use crate::state::run_times::template;
 use crate::state::status::Status;
 use crate::state::tasks::{NO_JOB, TaskId};
@@ -54,17 +56,45 @@ impl Session<'_> {
         longest.map_or(When::Someday, |ms| When::At(self.state.now_ms.saturating_add(ms)))
     }
 
-    /// What is free of a node in a dimension once all have left it that end by then.
-    pub(super) fn room_at(&self, node: NodeId, dim: Dim, when: When) -> i64 {
-        let mut room = self.state.nodes.columns[dim as usize].room_after(node as usize) as i64;
-        for task in self.state.tasks_on(node) {
+    /// What of a node becomes free, and when, in some dimensions.
+    pub(super) fn outlook(&self, node: NodeId, dims: &[Dim]) -> Outlook {
+        let room = |&dim: &Dim| self.state.nodes.columns[dim as usize].room_after(node as usize);
+        let free = dims.iter().map(|dim| room(dim) as i64).collect();
+        let leaves = self.state.tasks_on(node).filter_map(|task| {
             let row = &self.state.tasks[task];
+            let end = self.end_of(task);
             // Whoever is leaving is counted as gone already.
-            if row.status != Status::Releasing && self.end_of(task) <= when {
-                let request = &self.state.classes.list[row.class as usize].request;
-                room += request.iter().find(|(of, _)| *of == dim).map_or(0, |&(_, amount)| amount);
-            }
+            let counts = row.status != Status::Releasing && end != When::Never;
+            let request = &self.state.classes.list[row.class as usize].request;
+            counts.then(|| (end, amounts(request, dims)))
+        });
+        Outlook { free, ends: leaves.collect() }
+    }
+}
+
+/// Amounts in the dimensions that somebody asks for, in their order.
+pub(super) type Amounts = SmallVec<[i64; 5]>;
+
+/// What of a node becomes free, and when.
+pub(super) struct Outlook {
+    /// Free now.
+    pub(super) free: Amounts,
+    /// When what becomes free; what never does is missing.
+    pub(super) ends: Vec<(When, Amounts)>,
+}
+
+impl Outlook {
+    /// What is free once all have left that end by then.
+    pub(super) fn room_at(&self, when: When) -> Amounts {
+        let mut room = self.free.clone();
+        for (_, amounts) in self.ends.iter().filter(|(end, _)| *end <= when) {
+            room.iter_mut().zip(amounts).for_each(|(room, amount)| *room += amount);
         }
         room
     }
+}
+
+/// What a request asks for in each of some dimensions.
+pub(super) fn amounts(request: &Request, dims: &[Dim]) -> Amounts {
+    dims.iter().map(|&dim| asked(request, dim)).collect()
 }

@@ -5,27 +5,23 @@
 
 use smallvec::SmallVec;
 
+use super::forecast::{Amounts, Outlook, amounts};
 use crate::session::Session;
 use crate::state::classes::{ClassId, NO_KEY};
 use crate::state::hyper_nodes::{DomainId, Limit, ROOT};
 use crate::state::jobs::JobId;
 use crate::state::nodes::NodeId;
 use crate::state::reservations::{Claim, Demand, Reservation, When};
-use crate::state::resource::{Dim, Request};
-use crate::state::status::Status;
+use crate::state::resource::Dim;
 
 /// A node that some pods of the gang may use.
 struct Space {
     node: NodeId,
     /// For each class of the demand, whether it may go there.
     allowed: SmallVec<[bool; 2]>,
-    /// Free now, by dimension of the demand.
-    free: Amounts,
-    /// When what becomes free.
-    ends: Vec<(When, Amounts)>,
+    /// By dimension of the demand.
+    outlook: Outlook,
 }
-
-type Amounts = SmallVec<[i64; 5]>;
 
 /// A demand in numbers.
 struct Wanted<'d> {
@@ -77,13 +73,13 @@ impl Session<'_> {
             if !known || !claim.classes.iter().all(|&class| self.allows(class, claim.node)) {
                 return When::Never;
             }
+            let dims: SmallVec<[Dim; 5]> = claim.request.iter().map(|&(dim, _)| dim).collect();
+            let outlook = self.outlook(claim.node, &dims);
             let fits = |when: When| {
-                let fits =
-                    |&(dim, asked): &(Dim, i64)| self.room_at(claim.node, dim, when) >= asked;
-                claim.request.iter().all(fits)
+                let room = outlook.room_at(when);
+                room.iter().zip(&claim.request).all(|(room, (_, asked))| room >= asked)
             };
-            let mut ends: Vec<When> =
-                self.state.tasks_on(claim.node).map(|task| self.end_of(task)).collect();
+            let mut ends: Vec<When> = outlook.ends.iter().map(|&(end, _)| end).collect();
             ends.push(When::At(self.state.now_ms));
             ends.sort_unstable();
             ends.dedup();
@@ -155,45 +151,21 @@ impl Session<'_> {
             if taken.contains(&node) || !allowed.contains(&true) {
                 return None;
             }
-            let room =
-                |&dim: &Dim| self.state.nodes.columns[dim as usize].room_after(node as usize);
-            let free = wanted.dims.iter().map(|dim| room(dim) as i64).collect();
-            let leaves = self.state.tasks_on(node).filter_map(|task| {
-                let row = &self.state.tasks[task];
-                let end = self.end_of(task);
-                // Whoever is leaving is counted as gone already.
-                let counts = row.status != Status::Releasing && end != When::Never;
-                let request = &self.state.classes.list[row.class as usize].request;
-                counts.then(|| (end, amounts(request, &wanted.dims)))
-            });
-            Some(Space { node, allowed, free, ends: leaves.collect() })
+            Some(Space { node, allowed, outlook: self.outlook(node, &wanted.dims) })
         };
         nodes.into_iter().filter_map(space).collect()
     }
 }
 
-fn amounts(request: &Request, dims: &[Dim]) -> Amounts {
-    let amount =
-        |dim: &Dim| request.iter().find(|(of, _)| of == dim).map_or(0, |&(_, amount)| amount);
-    dims.iter().map(amount).collect()
-}
-
 impl Space {
-    fn room_at(&self, when: When) -> Amounts {
-        let mut room = self.free.clone();
-        for (_, amounts) in self.ends.iter().filter(|(end, _)| *end <= when) {
-            room.iter_mut().zip(amounts).for_each(|(room, amount)| *room += amount);
-        }
-        room
-    }
-
     /// Part of the node, in the dimension where it is largest, that is held by pods of whom nobody knows when they end.
     fn unknown_work(&self) -> i64 {
-        let mut held: Amounts = SmallVec::from_elem(0, self.free.len());
-        for (_, amounts) in self.ends.iter().filter(|(end, _)| *end == When::Someday) {
+        let outlook = &self.outlook;
+        let mut held: Amounts = SmallVec::from_elem(0, outlook.free.len());
+        for (_, amounts) in outlook.ends.iter().filter(|(end, _)| *end == When::Someday) {
             held.iter_mut().zip(amounts).for_each(|(held, amount)| *held += amount);
         }
-        let room = self.room_at(When::Someday);
+        let room = outlook.room_at(When::Someday);
         let part = |(held, room): (&i64, &i64)| {
             (i128::from(*held) * 1_000_000 / i128::from((*room).max(1))) as i64
         };
@@ -209,8 +181,10 @@ impl Wanted<'_> {
         now_ms: i64,
         limit: Option<When>,
     ) -> Option<(When, Vec<Claim>)> {
-        let mut times: Vec<When> =
-            spaces.iter().flat_map(|space| space.ends.iter().map(|(end, _)| *end)).collect();
+        let mut times: Vec<When> = spaces
+            .iter()
+            .flat_map(|space| space.outlook.ends.iter().map(|(end, _)| *end))
+            .collect();
         times.push(When::At(now_ms));
         times.retain(|&time| limit.is_none_or(|limit| time < limit));
         times.sort_unstable();
@@ -236,7 +210,7 @@ impl Wanted<'_> {
             self.demand.classes.iter().map(|&(_, count)| count).collect();
         let mut claims = Vec::new();
         for space in spaces {
-            let mut room = space.room_at(when);
+            let mut room = space.outlook.room_at(when);
             let mut claim = Claim {
                 node: space.node,
                 classes: SmallVec::new(),
