@@ -403,10 +403,10 @@ impl Pipeline {
     }
 
     /// As [`Pipeline::job_pipelined`], with the text of the plugin that rejects. Lack of room rejects nobody whose queue
-    /// deserves the room and will take it back.
-    pub fn job_enqueueable(&mut self, state: &State, job: JobId) -> Admission {
+    /// deserves the room and will take it back, and nobody who is `near` enough to the head of its queue to have a reservation.
+    pub fn job_enqueueable(&mut self, state: &State, job: JobId, near: bool) -> Admission {
         let entitles = |slot: &Slot| slot.plugin.entitled(state, job);
-        let entitled = self.reclaims && self.with(Hooks::JOB_ENQUEUEABLE).any(entitles);
+        let entitled = near || self.reclaims && self.with(Hooks::JOB_ENQUEUEABLE).any(entitles);
         let mut permitted_in = None;
         for slot in self.with_mut(Hooks::JOB_ENQUEUEABLE) {
             if permitted_in.is_some_and(|tier| tier < slot.tier) {
