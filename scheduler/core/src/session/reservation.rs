@@ -6,6 +6,8 @@
 
 mod forecast;
 mod search;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
