@@ -317,6 +317,13 @@ impl Pipeline {
         why == EvictFor::GangPreempt || self.with(why.hook()).any(|slot| slot.name == "priority")
     }
 
+    /// As [`Pipeline::only_below`], and no other tier of plugins is asked when it finds nobody.
+    pub fn strictly_below(&self, why: EvictFor) -> bool {
+        let mut asked = self.slots.iter().filter(|slot| slot.hooks.contains(why.hook()));
+        let tier = asked.clone().find(|slot| slot.name == "priority").map(|slot| slot.tier);
+        tier.is_some_and(|tier| asked.all(|slot| slot.tier == tier))
+    }
+
     /// The queue may take room from others for a pod of this class.
     pub fn preemptive(&self, state: &State, queue: QueueId, class: ClassId) -> bool {
         self.with(Hooks::PREEMPTIVE).all(|slot| slot.plugin.preemptive(state, queue, class))

@@ -290,6 +290,11 @@ impl Job {
         self.tasks.is_empty() && self.claims_in_vain()
     }
 
+    /// Some of its pods have nodes and are not leaving: they could be asked to.
+    pub fn runs_pods(&self) -> bool {
+        self.counts.of(Status::Bound) + self.counts.of(Status::Running) > 0
+    }
+
     /// Admitted and below its minimum, and more than scheduling gates or pods that nobody creates keeps it from starting.
     pub fn waits_in_line(&self) -> bool {
         let comes =
