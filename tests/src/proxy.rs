@@ -26,8 +26,8 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-pub use rule::{Active, Fault, Rule};
 use rule::Target;
+pub use rule::{Active, Fault, Rule};
 
 type Body = UnsyncBoxBody<Bytes, anyhow::Error>;
 
@@ -59,7 +59,8 @@ impl Proxy {
         // What the program under test sends is to reach the server exactly once.
         config.default_retry = false;
         config.read_timeout = None;
-        let state = Arc::new(State { upstream: Client::try_from(config)?, rules: Mutex::default() });
+        let state =
+            Arc::new(State { upstream: Client::try_from(config)?, rules: Mutex::default() });
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let server = format!("http://{}", listener.local_addr()?);
         let content = json!({
@@ -128,10 +129,7 @@ async fn serve(listener: TcpListener, state: Arc<State>) {
 }
 
 /// An error closes the connection without an answer.
-async fn answer(
-    state: &Arc<State>,
-    request: Request<Incoming>,
-) -> anyhow::Result<Response<Body>> {
+async fn answer(state: &Arc<State>, request: Request<Incoming>) -> anyhow::Result<Response<Body>> {
     let uri = request.uri().clone();
     let target = Target::read(request.method(), uri.path(), uri.query().unwrap_or(""));
     let fault = state.fault(false, &target, uri.path());

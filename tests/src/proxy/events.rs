@@ -63,11 +63,8 @@ pub(super) fn pass(
 fn strike(state: &State, target: &Target, line: Bytes) -> Next {
     let text = String::from_utf8_lossy(&line);
     // A bookmark tells of no object.
-    let fault = if text.contains(r#""type":"BOOKMARK""#) {
-        None
-    } else {
-        state.fault(true, target, &text)
-    };
+    let fault =
+        if text.contains(r#""type":"BOOKMARK""#) { None } else { state.fault(true, target, &text) };
     match fault {
         Some(Fault::Cut) => Next::End(Bytes::new()),
         Some(Fault::Truncate) => Next::Break(line.slice(..line.len() / 2)),
