@@ -9,6 +9,7 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,6 +43,8 @@ pub struct Proxy {
 struct State {
     upstream: Client,
     rules: Mutex<Vec<Arc<Active>>>,
+    /// First answer to a list by its path, for [`Fault::Stale`].
+    lists: Mutex<BTreeMap<String, Bytes>>,
 }
 
 impl std::fmt::Debug for State {
@@ -59,8 +62,11 @@ impl Proxy {
         // What the program under test sends is to reach the server exactly once.
         config.default_retry = false;
         config.read_timeout = None;
-        let state =
-            Arc::new(State { upstream: Client::try_from(config)?, rules: Mutex::default() });
+        let state = Arc::new(State {
+            upstream: Client::try_from(config)?,
+            rules: Mutex::default(),
+            lists: Mutex::default(),
+        });
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let server = format!("http://{}", listener.local_addr()?);
         let content = json!({
@@ -155,7 +161,14 @@ async fn answer(state: &Arc<State>, request: Request<Incoming>) -> anyhow::Resul
         let frames = body.into_data_stream().map_err(anyhow::Error::from);
         events::pass(Arc::clone(state), target, Box::pin(frames))
     } else {
-        let whole = body.collect().await?.to_bytes();
+        let mut whole = body.collect().await?.to_bytes();
+        if target.verb == "list" && parts.status.is_success() {
+            let mut lists = state.lists.lock().unwrap_or_else(PoisonError::into_inner);
+            let first = lists.entry(uri.path().to_owned()).or_insert_with(|| whole.clone());
+            if fault == Some(Fault::Stale) {
+                whole = first.clone();
+            }
+        }
         Full::new(whole).map_err(|never: Infallible| match never {}).boxed_unsync()
     };
     Ok(Response::from_parts(parts, body))

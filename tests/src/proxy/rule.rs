@@ -23,6 +23,8 @@ pub enum Fault {
         /// `Retry-After`, in seconds.
         retry_after: Option<u32>,
     },
+    /// A list is answered with the first answer that the proxy passed on for its path.
+    Stale,
     /// A watch ends in order before this event.
     Cut,
     /// A watch breaks off in the middle of this event's line.

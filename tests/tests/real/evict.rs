@@ -35,14 +35,15 @@ async fn alive(case: &Case, gang: &str) -> usize {
     list.iter().filter(of_gang).filter(stays).count()
 }
 
-/// Pods of the case that the scheduler deleted.
+/// Pods of the case that its schedulers deleted.
 pub(crate) fn evicted(case: &mut Case) -> usize {
     let namespace = case.name;
     let deletes = case.writes().iter().filter(|record| {
         let of_case = record.object_ref.as_ref().is_some_and(|it| it.namespace == namespace);
         of_case && record.accepted() && record.verb == "delete" && record.resource() == "pods"
     });
-    deletes.filter(|record| record.user() == Identity::SCHEDULER.user).count()
+    let ours = [Identity::SCHEDULER.user, Identity::RIVAL.user];
+    deletes.filter(|record| ours.contains(&record.user())).count()
 }
 
 pub(crate) async fn running(case: &Case, gang: &str, pods: u64) {

@@ -87,7 +87,12 @@ impl Stage {
 
     /// Both gangs run in the room of exactly four low pods, every pod was bound by one request, and the independent checker
     /// finds nothing in the history.
-    pub(super) async fn settle(mut self) {
+    pub(super) async fn settle(self) {
+        self.settle_with(0).await;
+    }
+
+    /// The same with so many bound pods besides.
+    pub(super) async fn settle_with(mut self, more: usize) {
         for (gang, pods) in [("owner", 2), ("urgent", 2), ("low", 4)] {
             running(&self.case, gang, pods).await;
         }
@@ -95,7 +100,7 @@ impl Stage {
         assert_eq!(evicted(&mut self.case), 4, "each of four pods asked for the room of one");
         self.case.assert_none_bound_twice();
         let bound = self.case.stored().await.expect("pods");
-        assert_eq!(bound.count(), 8);
+        assert_eq!(bound.count(), 8 + more);
         bound.assert_at_most_per_node(4);
         let other = format!("{}-{OTHER}", self.case.name);
         let queues = workload::queues(&self.case.client);
