@@ -5,9 +5,21 @@ mod stage;
 
 use std::time::Duration;
 
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use serde_json::json;
 use tephra_tests::proxy::{Active, Fault, Rule};
+use tephra_tests::rig::audit_log::Record;
+use tephra_tests::rig::identity::Identity;
+use tephra_tests::rig::manifests::SYSTEM_NAMESPACE;
+use tephra_tests::rig::nodes;
 use tephra_tests::rig::patience::{PATIENCE, wait_until};
+use tephra_tests::rig::program::SchedulerFlags;
 
+use crate::case::cpus;
+use crate::evict::running;
+use crate::lease::assert_fenced;
 use stage::Stage;
 
 /// The whole story with rules that are in force from the moment when gangs ask for room; each is to strike.
@@ -122,4 +134,102 @@ async fn f9_a_busy_server_is_asked_again() {
         on_binds_and_evictions(Fault::Delay(Duration::from_secs(2)), 2),
     ];
     under("fault-busy", &rules.concat()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f10_a_scheduler_killed_between_the_binds_of_a_gang_leaves_it_whole() {
+    let Some(stage) = Stage::open("fault-killed").await else { return };
+    let mut first = stage.scheduler();
+    stage.fill().await;
+    let binds = stage.proxy.add(Rule::every("create", "pods/binding", Fault::Reset).skip(1));
+    stage.ask().await;
+    struck(&binds, 1).await;
+    first.kill();
+    stage.proxy.calm();
+    let _second = stage.scheduler();
+    stage.settle().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f11_a_scheduler_cut_off_from_its_lease_amid_evictions_hands_over() {
+    let Some(mut stage) = Stage::open("fault-deposed").await else { return };
+    let flags = SchedulerFlags { lease: Some(stage.case.name.to_owned()), ..stage.flags() };
+    let mut first = stage.case.start_scheduler(&flags);
+    stage.fill().await;
+    let rival = SchedulerFlags { identity: Identity::RIVAL, kubeconfig: None, ..flags };
+    let _second = stage.case.start_scheduler(&rival);
+    let refused = Fault::Answer { code: 503, retry_after: None };
+    let evictions = stage.proxy.add(Rule::every("delete", "pods", refused).skip(1));
+    let renewals = stage.proxy.add(Rule::every("", "leases", Fault::Reset));
+    stage.ask().await;
+    struck(&evictions, 1).await;
+    struck(&renewals, 1).await;
+    let status = first.ended(PATIENCE).await.expect("it ends without its lease");
+    assert!(!status.success(), "{status}");
+    running(&stage.case, "owner", 2).await;
+    assert_fenced(&mut stage.case);
+    stage.settle().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f12_a_lease_taken_by_a_stranger_with_a_fast_clock_is_waited_for_by_ones_own() {
+    let Some(mut stage) = Stage::open("fault-stranger").await else { return };
+    let name = stage.case.name;
+    let flags = SchedulerFlags { lease: Some(name.to_owned()), ..stage.flags() };
+    let mut first = stage.case.start_scheduler(&flags);
+    stage.fill().await;
+    let ahead = jiff::Timestamp::now() + Duration::from_secs(600);
+    let taken = json!({"spec": {"holderIdentity": "stranger", "renewTime": format!("{ahead:.6}")}});
+    let leases: Api<Lease> = Api::namespaced(stage.case.client.clone(), SYSTEM_NAMESPACE);
+    leases.patch(name, &PatchParams::default(), &Patch::Merge(&taken)).await.expect("taken");
+    let status = first.ended(PATIENCE).await.expect("it ends without its lease");
+    assert!(!status.success(), "{status}");
+
+    let before = stage.case.writes().len();
+    let _second = stage.case.start_scheduler(&flags);
+    stage.ask().await;
+    running(&stage.case, "owner", 2).await;
+    let ours = |record: &&Record| record.user() == Identity::SCHEDULER.user && record.accepted();
+    let next = stage.case.writes()[before..].iter().find(ours).expect("it writes");
+    assert_eq!(next.resource(), "leases", "its first write takes the lease: {next:?}");
+    stage.settle().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f13_nodes_that_go_or_are_cordoned_while_binds_are_under_way_come_back_whole() {
+    let Some(stage) = Stage::open("fault-node").await else { return };
+    let (client, name) = (stage.case.client.clone(), stage.case.name);
+    let _scheduler = stage.scheduler();
+    stage.fill().await;
+    let slow = Fault::Delay(Duration::from_secs(2));
+    let binds = stage.proxy.add(Rule::every("create", "pods/binding", slow));
+    nodes::create(&client, name, 2..3, cpus(4)).await.expect("a third node");
+    stage.case.create(&[stage.case.gang("late", 4, "1")]).await;
+    struck(&binds, 4).await;
+    let nodes: Api<Node> = Api::all(client.clone());
+    let third = nodes::node_name(name, 2);
+    nodes.delete(&third, &DeleteParams::default()).await.expect("deleted");
+    wait_until("the pods are bound to a node that is gone", PATIENCE, async || {
+        Ok(stage.case.stored().await?.by_gang().get("late") == Some(&4))
+    })
+    .await
+    .expect("bound");
+    nodes::create(&client, name, 2..3, cpus(4)).await.expect("the third node again");
+    running(&stage.case, "late", 4).await;
+
+    let asked = binds.struck();
+    stage.ask().await;
+    struck(&binds, asked + 1).await;
+    let cordon = async |unschedulable: bool| {
+        let patch = json!({"spec": {"unschedulable": unschedulable}});
+        for index in 0..2 {
+            let node = nodes::node_name(name, index);
+            let patch = Patch::Merge(&patch);
+            nodes.patch(&node, &PatchParams::default(), &patch).await.expect("patched");
+        }
+    };
+    cordon(true).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    cordon(false).await;
+    stage.settle_with(4).await;
 }
