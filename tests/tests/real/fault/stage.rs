@@ -118,7 +118,11 @@ impl Stage {
             tokio::time::sleep(std::time::Duration::from_millis(200)).await;
             let history = self.witness.history(self.case.writes()).await?;
             let history = of_case(history, self.case.name);
-            assert!(history.iter().any(|record| record.subresource == "binding"));
+            let ours = [Identity::SCHEDULER.user, Identity::RIVAL.user];
+            let evicts = |record: &&WriteRecord| {
+                record.verb == "delete" && ours.contains(&&*record.identity)
+            };
+            assert_eq!(history.iter().filter(evicts).count(), 4, "the checker saw the evictions");
             let found = checker::check_with(&history, &rules);
             Ok(if found.is_empty() { Ok(()) } else { Err(format!("{found:#?}")) })
         })
