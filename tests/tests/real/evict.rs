@@ -13,7 +13,7 @@ use tephra_tests::rig::workload::{self, Gang};
 use crate::case::{Case, condition, cpus};
 
 /// A configuration with these actions; proportion decides on shares.
-fn configuration(case: &Case, actions: &str) -> PathBuf {
+pub(crate) fn configuration(case: &Case, actions: &str) -> PathBuf {
     let text = format!(
         "actions: \"{actions}\"\ntiers:\n- plugins: [{{name: priority}}, {{name: gang}}, {{name: conformance}}]\n- plugins: [{{name: predicates}}, {{name: proportion}}, {{name: nodeorder}}]\n"
     );
@@ -35,17 +35,18 @@ async fn alive(case: &Case, gang: &str) -> usize {
     list.iter().filter(of_gang).filter(stays).count()
 }
 
-/// Pods of the case that the scheduler deleted.
-fn evicted(case: &mut Case) -> usize {
+/// Pods of the case that its schedulers deleted.
+pub(crate) fn evicted(case: &mut Case) -> usize {
     let namespace = case.name;
     let deletes = case.writes().iter().filter(|record| {
         let of_case = record.object_ref.as_ref().is_some_and(|it| it.namespace == namespace);
         of_case && record.accepted() && record.verb == "delete" && record.resource() == "pods"
     });
-    deletes.filter(|record| record.user() == Identity::SCHEDULER.user).count()
+    let ours = [Identity::SCHEDULER.user, Identity::RIVAL.user];
+    deletes.filter(|record| ours.contains(&record.user())).count()
 }
 
-async fn running(case: &Case, gang: &str, pods: u64) {
+pub(crate) async fn running(case: &Case, gang: &str, pods: u64) {
     let what = format!("{pods} running");
     case.pod_group_where(gang, &what, |group| {
         group["status"]["phase"] == "Running" && group["status"]["running"] == pods

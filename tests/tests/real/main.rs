@@ -7,6 +7,7 @@
 mod case;
 mod crash;
 mod evict;
+mod fault;
 mod foreign;
 mod gang;
 mod lease;
