@@ -1,3 +1,5 @@
+//! Which requests a rule strikes, and which pass.
+
 use std::time::Duration;
 
 use http::Method;

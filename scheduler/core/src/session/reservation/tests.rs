@@ -1,3 +1,5 @@
+//! Who of several heads gets the reservation.
+
 use std::sync::Arc;
 
 use tephra_api::conf::SchedulerConf;
