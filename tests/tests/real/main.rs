@@ -7,6 +7,7 @@
 mod case;
 mod crash;
 mod evict;
+mod fair;
 mod fault;
 mod foreign;
 mod gang;
