@@ -233,7 +233,10 @@ struct Authors<'a> {
 impl<'a> Authors<'a> {
     fn read(audit: &'a [Record]) -> Self {
         let done = audit.iter().filter(|record| record.accepted() || record.unknown());
-        Self { audit: done.map(Some).collect() }
+        let mut done: Vec<_> = done.collect();
+        // The log is in the order of the answers: a kubelet that finishes an eviction may have its answer before whoever began it.
+        done.sort_by_key(|record| record.received);
+        Self { audit: done.into_iter().map(Some).collect() }
     }
 
     fn take(&mut self, wanted: impl Fn(&Record) -> bool) -> Option<String> {
