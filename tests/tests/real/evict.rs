@@ -54,17 +54,26 @@ pub(crate) async fn running(case: &Case, gang: &str, pods: u64) {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pod_of_higher_priority_takes_the_place_of_one_spare_pod_of_a_lower_gang() {
-    let Some(mut case) = Case::open("preempt", 1, cpus(3)).await else { return };
+/// The PriorityClass of [`urgent`]; it may be there from an earlier case on the same server.
+pub(crate) async fn create_urgent_class(case: &Case) {
     let classes: Api<PriorityClass> = Api::all(case.client.clone());
     let class = PriorityClass {
         metadata: kube::core::ObjectMeta { name: Some("urgent".to_owned()), ..Default::default() },
         value: 1_000,
         ..PriorityClass::default()
     };
-    // It may be there from an earlier run on the same server.
     let _ = classes.create(&PostParams::default(), &class).await;
+}
+
+/// A gang of higher priority in the case's queue.
+pub(crate) fn urgent(case: &Case, members: u32) -> Gang {
+    Gang { priority_class: Some("urgent".to_owned()), ..case.gang("urgent", members, "1") }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_of_higher_priority_takes_the_place_of_one_spare_pod_of_a_lower_gang() {
+    let Some(mut case) = Case::open("preempt", 1, cpus(3)).await else { return };
+    create_urgent_class(&case).await;
     let conf = configuration(&case, "enqueue, allocate, preempt, backfill");
     let _scheduler = case.scheduler(&[&format!("--scheduler-conf={}", conf.display())]);
 
@@ -72,16 +81,7 @@ async fn a_pod_of_higher_priority_takes_the_place_of_one_spare_pod_of_a_lower_ga
     case.create(std::slice::from_ref(&low)).await;
     running(&case, "low", 3).await;
 
-    let urgent = case.gang("urgent", 1, "1");
-    workload::create_pod_groups(&case.client, case.name, std::slice::from_ref(&urgent))
-        .await
-        .expect("the PodGroup");
-    let priority = json!({"spec": {"priorityClassName": "urgent"}});
-    workload::pod_groups(&case.client, case.name)
-        .patch("urgent", &PatchParams::default(), &Patch::Merge(&priority))
-        .await
-        .expect("patched");
-    workload::create_pods(&case.client, case.name, urgent.pods()).await.expect("the pod");
+    case.create(&[urgent(&case, 1)]).await;
     running(&case, "urgent", 1).await;
     running(&case, "low", 2).await;
     assert_eq!((alive(&case, "low").await, evicted(&mut case)), (2, 1));

@@ -5,11 +5,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tephra_tests::rig::audit_log::Record;
-use tephra_tests::rig::patience::{PATIENCE, wait_for};
 use tephra_tests::rig::workload::{self, Gang};
 
 use crate::case::{Case, cpus};
@@ -21,30 +19,12 @@ const RUN_FOR: &str = "2s";
 
 /// Creates jobs of one pod of one cpu that end by themselves.
 async fn submit(case: &Case, queue: &str, team: &str, jobs: Range<u32>) {
-    let gang =
-        |number| Gang { queue: queue.to_owned(), ..case.gang(&format!("{team}{number}"), 1, "1") };
-    let gangs: Vec<Gang> = jobs.map(gang).collect();
-    workload::create_pod_groups(&case.client, case.name, &gangs).await.expect("PodGroups");
-    let pods: Api<Pod> = Api::namespaced(case.client.clone(), case.name);
-    for gang in &gangs {
-        let pod = json!({
-            "metadata": {
-                "name": format!("{}-0", gang.name),
-                "annotations": {
-                    "scheduling.k8s.io/group-name": gang.name, "tephra.sh/run-for": RUN_FOR,
-                },
-            },
-            "spec": {
-                "schedulerName": case.name, "restartPolicy": "Never",
-                "containers": [{
-                    "name": "main", "image": "registry.example/work:1",
-                    "resources": {"requests": {"cpu": "1", "memory": "64Mi"}},
-                }],
-            },
-        });
-        let pod = serde_json::from_value(pod).expect("a pod");
-        pods.create(&PostParams::default(), &pod).await.expect("created");
-    }
+    let job = |number| Gang {
+        queue: queue.to_owned(),
+        run_for: Some(RUN_FOR.to_owned()),
+        ..case.gang(&format!("{team}{number}"), 1, "1")
+    };
+    case.create(&jobs.map(job).collect::<Vec<_>>()).await;
 }
 
 /// Pods of the case in the order in which their bindings were accepted.
@@ -60,14 +40,6 @@ fn starts(case: &mut Case) -> Vec<(Timestamp, String)> {
     starts
 }
 
-async fn started(case: &mut Case, count: usize) {
-    let look = async || {
-        let started = case.attempted().len();
-        Ok(if started >= count { Ok(()) } else { Err(format!("{started} started")) })
-    };
-    wait_for(&format!("{count} jobs started"), 2 * PATIENCE, look).await.expect("started");
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn starts_of_two_teams_follow_their_weights_and_an_idle_team_gets_its_turn_at_once() {
     let Some(mut case) = Case::open("fair", 1, cpus(PLACES)).await else { return };
@@ -79,11 +51,11 @@ async fn starts_of_two_teams_follow_their_weights_and_an_idle_team_gets_its_turn
 
     submit(&case, case.name, "heavy", 0..240).await;
     let _scheduler = case.scheduler(&["--scheduler-conf=tephra"]);
-    started(&mut case, 40).await;
+    case.bound(40).await;
     submit(&case, "fair-light", "light", 0..1).await;
     let came = Timestamp::now();
     submit(&case, "fair-light", "light", 1..60).await;
-    started(&mut case, 300).await;
+    case.bound(300).await;
 
     let starts = starts(&mut case);
     assert_eq!(starts.iter().map(|(_, pod)| pod).collect::<BTreeSet<_>>().len(), 300);

@@ -106,11 +106,8 @@ fn on_binds_and_evictions(fault: Fault, times: u64) -> [Rule; 2] {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f7_binds_and_evictions_refused_by_a_conflict_are_settled() {
-    under(
-        "fault-conflict",
-        &on_binds_and_evictions(Fault::Answer { code: 409, retry_after: None }, 2),
-    )
-    .await;
+    let conflict = Fault::Answer { code: 409, retry_after: None };
+    under("fault-conflict", &on_binds_and_evictions(conflict, 2)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -118,8 +115,7 @@ async fn f8_lost_answers_to_binds_and_evictions_cost_no_pod() {
     let Some(stage) = Stage::open("fault-lost").await else { return };
     let _scheduler = stage.scheduler();
     stage.fill().await;
-    let rules = [("create", "pods/binding"), ("delete", "pods")]
-        .map(|(verb, of)| stage.proxy.add(Rule::every(verb, of, Fault::LoseAnswer).times(2)));
+    let rules = on_binds_and_evictions(Fault::LoseAnswer, 2).map(|rule| stage.proxy.add(rule));
     stage.ask().await;
     stage.settle().await;
     assert_eq!(rules.map(|rule| rule.struck()), [2, 2]);

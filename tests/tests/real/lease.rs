@@ -11,7 +11,7 @@ use tephra_tests::rig::program::SchedulerFlags;
 
 use crate::case::{Case, cpus};
 
-pub(crate) fn flags(case: &Case, identity: Identity) -> SchedulerFlags {
+fn flags(case: &Case, identity: Identity) -> SchedulerFlags {
     SchedulerFlags {
         identity,
         lease: Some(case.name.to_owned()),

@@ -24,23 +24,21 @@ pub struct Enqueue;
 impl Action for Enqueue {
     fn run(&mut self, session: &mut Session<'_>) {
         let mut heaps = Heaps::default();
+        let near = session.pipeline.reservation.map_or(0, |rules| rules.scan);
         let mut admitted = Vec::new();
         for job in session.jobs() {
             let row = &session.state.jobs[job as usize];
             if !row.is_pending() {
-                admitted.extend(row.waits_in_line().then_some(job));
+                admitted.extend((near > 0 && row.awaits_room()).then_some(job));
             } else if session.has_queue(job) {
                 heaps.push_job(session, job);
             } else {
                 session.refusals.insert(job, Refusal::NoQueue);
             }
         }
-        let near = session.pipeline.reservation.map_or(0, |rules| rules.scan);
-        if near > 0 {
-            // Those who have been admitted take their places in the line.
-            admitted.retain(|job| heaps.has_jobs_of(session.state.jobs[*job as usize].queue));
-            admitted.into_iter().for_each(|job| heaps.push_job(session, job));
-        }
+        // Those who have been admitted take their places in the line.
+        admitted.retain(|job| heaps.has_jobs_of(session.state.jobs[*job as usize].queue));
+        admitted.into_iter().for_each(|job| heaps.push_job(session, job));
         let mut ahead: FxHashMap<QueueId, u32> = FxHashMap::default();
         while let Some(queue) = heaps.pop_queue() {
             let Some(job) = heaps.pop_job(queue) else { continue };

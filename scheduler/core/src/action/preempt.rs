@@ -22,24 +22,7 @@ mod tests;
 #[derive(Debug, Default)]
 pub struct Preempt {
     /// Searches even where nobody can be found: what tests compare with.
-    #[cfg(test)]
     thorough: bool,
-}
-
-/// Who need not search.
-#[derive(Debug, Default)]
-struct Futile {
-    /// Only lower priorities may be evicted: by queue the lowest among those that have pods to give.
-    lowest: Option<FxHashMap<QueueId, i32>>,
-}
-
-impl Futile {
-    /// No job of the queue that has pods to give has a lower priority.
-    fn among_jobs(&self, session: &Session<'_>, queue: QueueId, job: JobId) -> bool {
-        let priority = session.state.jobs[job as usize].priority;
-        let nobody = |lowest: &i32| *lowest >= priority;
-        self.lowest.as_ref().is_some_and(|known| known.get(&queue).is_none_or(nobody))
-    }
 }
 
 impl Action for Preempt {
@@ -59,17 +42,20 @@ impl Action for Preempt {
         let starving = session.hunters();
         let mut heaps = Heaps::of(session, &starving);
         let whole_gangs = !session.pipeline.gang_protects(EvictFor::Preempt);
-        let futile = self.futile(session, &starving);
+        let lowest = self.lowest_with_prey(session, &starving);
         while let Some(queue) = heaps.pop_queue() {
             while let Some(job) = heaps.pop_job(queue) {
-                if futile.among_jobs(session, queue, job) {
-                    continue;
+                let priority = session.state.jobs[job as usize].priority;
+                let nobody_is_below = |lowest: &FxHashMap<QueueId, i32>| {
+                    lowest.get(&queue).is_none_or(|&lowest| lowest >= priority)
+                };
+                if !lowest.as_ref().is_some_and(nobody_is_below) {
+                    session.hunt_for(EvictFor::Preempt, Prey::Queue, job, whole_gangs);
                 }
-                session.hunt_for(EvictFor::Preempt, Prey::Queue, job, whole_gangs);
             }
             for &job in &starving {
                 let row = &session.state.jobs[job as usize];
-                if row.queue == queue && (row.runs_pods() || self.is_thorough()) {
+                if row.queue == queue && (row.runs_pods() || self.thorough) {
                     session.hunt_for(EvictFor::Preempt, Prey::Job, job, false);
                 }
             }
@@ -78,19 +64,14 @@ impl Action for Preempt {
 }
 
 impl Preempt {
-    fn futile(&self, session: &Session<'_>, starving: &[JobId]) -> Futile {
-        let known = session.pipeline.strictly_below(EvictFor::Preempt) && !starving.is_empty();
-        let known = known && !self.is_thorough();
-        Futile { lowest: known.then(|| session.lowest_with_prey()) }
-    }
-
-    #[cfg(test)]
-    fn is_thorough(&self) -> bool {
-        self.thorough
-    }
-
-    #[cfg(not(test))]
-    fn is_thorough(&self) -> bool {
-        false
+    /// Where only lower priorities may be evicted: by queue the lowest among its jobs that have pods to give.
+    fn lowest_with_prey(
+        &self,
+        session: &Session<'_>,
+        starving: &[JobId],
+    ) -> Option<FxHashMap<QueueId, i32>> {
+        let asked = !self.thorough && !starving.is_empty();
+        let strictly = asked && session.pipeline.strictly_below(EvictFor::Preempt);
+        strictly.then(|| session.lowest_with_prey())
     }
 }

@@ -296,7 +296,7 @@ impl Job {
     }
 
     /// Admitted and below its minimum, and more than scheduling gates or pods that nobody creates keeps it from starting.
-    pub fn waits_in_line(&self) -> bool {
+    pub fn awaits_room(&self) -> bool {
         let comes =
             if self.tasks.is_empty() { !self.lapsed } else { !self.pending.same(&self.gated) };
         self.phase == PodGroupPhase::Inqueue && self.lacks() > 0 && comes

@@ -3,9 +3,7 @@
 
 use std::path::PathBuf;
 
-use k8s_openapi::api::scheduling::v1::PriorityClass;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::json;
+use kube::api::DeleteParams;
 use tephra_simulator::checker::{self, Rules};
 use tephra_simulator::history::WriteRecord;
 use tephra_tests::proxy::Proxy;
@@ -17,7 +15,7 @@ use tephra_tests::rig::witness::Witness;
 use tephra_tests::rig::workload::{self, Gang};
 
 use crate::case::{Case, cpus};
-use crate::evict::{configuration, evicted, running};
+use crate::evict::{configuration, create_urgent_class, evicted, running, urgent};
 
 /// The other queue, which takes its share back; named after the case.
 const OTHER: &str = "other";
@@ -39,11 +37,7 @@ impl Stage {
         let config = case.rig.config(Identity::SCHEDULER).await.expect("a configuration");
         let kubeconfig = case.rig.folder().join(format!("proxy-{name}.kubeconfig"));
         let proxy = Proxy::start(config, &kubeconfig).await.expect("the proxy starts");
-        let classes: Api<PriorityClass> = Api::all(case.client.clone());
-        let class = json!({"metadata": {"name": "urgent"}, "value": 1_000});
-        let class = serde_json::from_value(class).expect("a PriorityClass");
-        // An earlier case may have made it.
-        let _ = classes.create(&PostParams::default(), &class).await;
+        create_urgent_class(&case).await;
         let other = format!("{name}-{OTHER}");
         workload::create_queue(&case.client, &other).await.expect("the other queue");
         let witness = Witness::start(case.client.clone()).await.expect("the witness watches");
@@ -73,16 +67,10 @@ impl Stage {
 
     /// Two pods ask in the other queue (reclaim), two of higher priority in the queue of the low gang (preempt).
     pub(super) async fn ask(&self) {
-        let (client, name) = (&self.case.client, self.case.name);
-        let owner = Gang { queue: format!("{name}-{OTHER}"), ..self.case.gang("owner", 2, "1") };
+        let queue = format!("{}-{OTHER}", self.case.name);
+        let owner = Gang { queue, ..self.case.gang("owner", 2, "1") };
         self.case.create(&[owner]).await;
-        let urgent = [self.case.gang("urgent", 2, "1")];
-        workload::create_pod_groups(client, name, &urgent).await.expect("the PodGroup");
-        let priority = json!({"spec": {"priorityClassName": "urgent"}});
-        let patch = Patch::Merge(&priority);
-        let groups = workload::pod_groups(client, name);
-        groups.patch("urgent", &PatchParams::default(), &patch).await.expect("patched");
-        workload::create_pods(client, name, urgent[0].pods()).await.expect("the pods");
+        self.case.create(&[urgent(&self.case, 2)]).await;
     }
 
     /// Both gangs run in the room of exactly four low pods, every pod was bound by one request, and the independent checker

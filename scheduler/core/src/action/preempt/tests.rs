@@ -10,8 +10,9 @@ use tephra_api::conf::SchedulerConf;
 use super::Preempt;
 use crate::event::{
     Event, NodeObject, ObjectKey, PodGroupObject, PodGroupPhase, PodGroupStatus, PodObject,
-    PodPhase, PodSpec, PriorityClassObject, QueueObject, QueueState,
+    PodPhase, PodSpec, PriorityClassObject,
 };
+use crate::plugin::test_world::queue;
 use crate::workload::amounts;
 use crate::{Core, Options};
 
@@ -47,13 +48,7 @@ fn build(core: &mut Core, gangs: &[Gang]) {
         core.apply(Event::PriorityClass(class));
     }
     for name in QUEUES {
-        core.apply(Event::Queue(QueueObject {
-            name: name.to_owned(),
-            weight: 1,
-            reclaimable: true,
-            state: QueueState::Open,
-            ..QueueObject::default()
-        }));
+        core.apply(Event::Queue(queue(name, "")));
     }
     for number in 0..3 {
         core.apply(Event::Node(NodeObject {

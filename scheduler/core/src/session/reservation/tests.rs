@@ -1,4 +1,4 @@
-//! Who of several heads gets the reservation.
+//! From when the run time of a pod counts that a reservation waits for.
 
 use std::sync::Arc;
 
@@ -7,8 +7,9 @@ use tephra_api::conf::SchedulerConf;
 use crate::decision::Decision;
 use crate::event::{
     Event, NodeObject, ObjectKey, PodGroupObject, PodGroupPhase, PodGroupStatus, PodObject,
-    PodPhase, PodSpec, QueueObject, QueueState,
+    PodPhase, PodSpec,
 };
+use crate::plugin::test_world::queue;
 use crate::workload::amounts;
 use crate::{Core, Options};
 
@@ -18,12 +19,7 @@ fn core() -> Core {
     let text = "actions: allocate\ntiers:\n- plugins: [{name: gang}, {name: reservation, arguments: {reservation.hold: 0s}}]\n- plugins: [{name: predicates}]\n";
     let conf = SchedulerConf::parse(text, crate::registry::action_names()).expect("valid");
     let mut core = Core::new(Options::default(), &conf);
-    core.apply(Event::Queue(QueueObject {
-        name: "default".to_owned(),
-        weight: 1,
-        state: QueueState::Open,
-        ..QueueObject::default()
-    }));
+    core.apply(Event::Queue(queue("default", "")));
     core.apply(Event::Node(NodeObject {
         name: "n1".to_owned(),
         allocatable: amounts(4_000, 1 << 36, 0, 50),
