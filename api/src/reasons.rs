@@ -67,6 +67,8 @@ pub const QUEUE_CLOSED: &str = "QueueClosed";
 pub const POD_GROUP_NOT_FOUND: &str = "PodGroupNotFound";
 /// A pod needs something that this scheduler cannot place yet.
 pub const UNSUPPORTED: &str = "Unsupported";
+/// A gang was asked to make room, and nobody stopped it in time.
+pub const SUSPENSION_IGNORED: &str = "SuspensionIgnored";
 /// The scheduler configuration was refused; the last good one stays.
 pub const CONFIG_REJECTED: &str = "ConfigRejected";
 

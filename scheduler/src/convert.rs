@@ -3,6 +3,7 @@
 //! quantities are a [`DecodeError`] that names the field; nothing panics.
 
 mod field;
+mod suspension;
 
 use serde_json::Value;
 use tephra_core::event::{
@@ -53,8 +54,10 @@ pub fn pod_group(value: &Value) -> Result<PodGroupObject, DecodeError> {
         .map(|(role, count)| Ok((role, object.number(&count, "spec.minTaskMember")?.max(0))))
         .collect::<Result<_, DecodeError>>()?;
     min_task_member.sort();
+    let (key, annotations) = (object.key(), object.labels("metadata.annotations")?);
     Ok(PodGroupObject {
-        key: object.key(),
+        suspension: suspension::suspension(&key, &annotations),
+        key,
         uid: object.text("metadata.uid")?,
         created_ms: object.time("metadata.creationTimestamp")?,
         queue: object.text("spec.queue")?,
@@ -65,7 +68,7 @@ pub fn pod_group(value: &Value) -> Result<PodGroupObject, DecodeError> {
         priority_class: object.text("spec.priorityClassName")?,
         topology: topology(&object, "spec.networkTopology")?,
         sub_groups: sub_groups(&object)?,
-        annotations: object.labels("metadata.annotations")?,
+        annotations,
         labels: object.labels("metadata.labels")?,
         status: pod_group_status(&object)?,
     })

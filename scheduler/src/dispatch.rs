@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use tephra_api::clock::Clock;
-use tephra_api::reasons;
+use tephra_api::{keys, reasons};
 use tephra_core::decision::{Decision, GangBind, Notice, NoticeKind, PodRef};
 use tephra_core::event::{Amounts, Event, ObjectKey};
 use tokio::sync::mpsc::UnboundedSender;
@@ -115,8 +115,19 @@ impl Dispatcher {
                 self.send(Message::Write(StatusWrite::PodGroup { group, uid, status }));
             }
             Decision::PredictedStart { group, uid, start_ms } => {
-                let start = start_ms.map(rfc3339);
-                self.send(Message::Write(StatusWrite::Prediction { group, uid, start }));
+                self.annotate(group, uid, keys::PREDICTED_START, start_ms.map(rfc3339));
+            }
+            Decision::Suspend { group, uid, intent } => {
+                tracing::info!(%group, by = %intent.by, id = %intent.id, "asking a gang to make room");
+                self.annotate(group, uid, keys::SUSPEND, Some(intent.text()));
+            }
+            Decision::Withdraw { group, uid } => {
+                tracing::info!(%group, "a gang need not make room any more");
+                self.annotate(group, uid, keys::SUSPEND, None);
+            }
+            Decision::Resume { group, uid, id } => {
+                tracing::info!(%group, %id, "room is held for a suspended gang");
+                self.annotate(group, uid, keys::RESUME, Some(id));
             }
             Decision::QueueAllocated { queue, allocated } => self.queue(queue, allocated),
             Decision::QueueFairness { queue, text } => {
@@ -201,6 +212,10 @@ impl Dispatcher {
                 self.send(Message::Binding(group, false));
             }
         }
+    }
+
+    fn annotate(&self, group: ObjectKey, uid: String, key: &'static str, text: Option<String>) {
+        self.send(Message::Write(StatusWrite::Annotation { group, uid, key, text }));
     }
 
     fn evict(&self, pod: PodRef, reason: &'static str) {

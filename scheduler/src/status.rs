@@ -24,8 +24,8 @@ use wishes::Wishes;
 pub(crate) enum StatusWrite {
     /// Complete status of a PodGroup, on its main object (C1).
     PodGroup { group: ObjectKey, uid: String, status: PodGroupStatus },
-    /// Annotation `tephra.sh/predicted-start` of a PodGroup, RFC 3339; `None` removes it.
-    Prediction { group: ObjectKey, uid: String, start: Option<String> },
+    /// An annotation of a PodGroup; `None` removes it.
+    Annotation { group: ObjectKey, uid: String, key: &'static str, text: Option<String> },
     /// `status.allocated` of a queue; `stale` are keys stored now that must go.
     Queue { queue: String, allocated: Amounts, stale: Vec<String> },
     /// Annotation `tephra.sh/fairness` of a queue.
@@ -44,7 +44,7 @@ pub(crate) enum StatusWrite {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Target {
     PodGroup(ObjectKey),
-    Prediction(ObjectKey),
+    Annotation(ObjectKey, &'static str),
     Queue(String),
     QueueFairness(String),
     Pod(String),
@@ -65,7 +65,7 @@ impl StatusWrite {
     fn target(&self) -> Target {
         match self {
             Self::PodGroup { group, .. } => Target::PodGroup(group.clone()),
-            Self::Prediction { group, .. } => Target::Prediction(group.clone()),
+            Self::Annotation { group, key, .. } => Target::Annotation(group.clone(), key),
             Self::Queue { queue, .. } => Target::Queue(queue.clone()),
             Self::QueueFairness { queue, .. } => Target::QueueFairness(queue.clone()),
             Self::Pod { pod, .. } => Target::Pod(pod.uid.to_string()),

@@ -258,6 +258,9 @@ impl<'a> Run<'a> {
                 | Decision::PodCondition { .. }
                 | Decision::Notice(_)
                 | Decision::PredictedStart { .. }
+                | Decision::Suspend { .. }
+                | Decision::Withdraw { .. }
+                | Decision::Resume { .. }
                 | Decision::QueueFairness { .. } => {}
             }
         }

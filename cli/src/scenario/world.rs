@@ -10,8 +10,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
+use tephra_api::keys;
 use tephra_core::decision::{Decision, GangBind, Notice, NoticeKind, PodRef};
-use tephra_core::event::Event;
+use tephra_core::event::{Event, ObjectKey};
 use tephra_core::{Core, Placement, Probe};
 
 use super::config::Chosen;
@@ -182,6 +183,14 @@ impl World {
         }
     }
 
+    fn annotate(&mut self, group: &ObjectKey, key: &str, text: Option<String>) {
+        let id = ObjectId::new("PodGroup", Some(&group.namespace), &group.name);
+        self.change(&id, |object, _| {
+            let annotations = section(section(object, "metadata"), "annotations");
+            annotations[key] = text.map_or(Value::Null, Value::from);
+        });
+    }
+
     fn carry_out(&mut self, decision: Decision) {
         match decision {
             Decision::Bind(bind) => self.bind(&bind),
@@ -191,13 +200,14 @@ impl World {
                 self.change(&id, |object, _| writeback::set_group_status(object, &status));
             }
             Decision::PredictedStart { group, uid: _, start_ms } => {
-                let id = ObjectId::new("PodGroup", Some(&group.namespace), &group.name);
-                self.change(&id, |object, _| {
-                    let annotations = section(section(object, "metadata"), "annotations");
-                    annotations[tephra_api::keys::PREDICTED_START] =
-                        start_ms.map_or(Value::Null, |ms| json!(writeback::time_text(ms)));
-                });
+                let text = start_ms.map(writeback::time_text);
+                self.annotate(&group, keys::PREDICTED_START, text);
             }
+            Decision::Suspend { group, uid: _, intent } => {
+                self.annotate(&group, keys::SUSPEND, Some(intent.text()));
+            }
+            Decision::Withdraw { group, uid: _ } => self.annotate(&group, keys::SUSPEND, None),
+            Decision::Resume { group, uid: _, id } => self.annotate(&group, keys::RESUME, Some(id)),
             Decision::QueueAllocated { queue, allocated } => {
                 let id = ObjectId::new("Queue", None, &queue);
                 self.change(&id, |object, _| writeback::set_queue_allocated(object, &allocated));

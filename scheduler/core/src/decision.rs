@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use tephra_api::suspension::Intent;
+
 use crate::event::{Amounts, ObjectKey, PodGroupStatus};
 
 /// A pod as the outside knows it: namespace, name and uid behind one shared pointer, since every decision about a
@@ -65,6 +67,31 @@ pub enum Decision {
         uid: String,
         /// Complete new status.
         status: PodGroupStatus,
+    },
+    /// Ask a gang to make room (annotation `tephra.sh/suspend` of its PodGroup): whoever carries that out suspends its owner.
+    Suspend {
+        /// The PodGroup.
+        group: ObjectKey,
+        /// Its uid.
+        uid: String,
+        /// What is asked.
+        intent: Intent,
+    },
+    /// The room of a gang is no longer wanted: take the intent off its PodGroup.
+    Withdraw {
+        /// The PodGroup.
+        group: ObjectKey,
+        /// Its uid.
+        uid: String,
+    },
+    /// Room is held for a gang that is down (annotation `tephra.sh/resume`): it may come back.
+    Resume {
+        /// The PodGroup.
+        group: ObjectKey,
+        /// Its uid.
+        uid: String,
+        /// Id of the suspension that ends.
+        id: String,
     },
     /// Write when a PodGroup is predicted to start (annotation `tephra.sh/predicted-start`), or remove what was written.
     PredictedStart {

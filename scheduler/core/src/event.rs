@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use tephra_api::quantity::Quantity;
+use tephra_api::suspension::Intent;
 
 /// Requested or available amounts by resource name, sorted by name, each name once, never negative.
 pub type Amounts = Vec<(String, i64)>;
@@ -200,6 +201,8 @@ pub struct PodObject {
     pub cooling_until_ms: Option<i64>,
     /// How long it is expected to run, by its annotation `tephra.sh/expected-runtime`, at most `spec.activeDeadlineSeconds`.
     pub runtime_ms: Option<i64>,
+    /// When it last wrote a checkpoint, by its annotation.
+    pub last_checkpoint_ms: Option<i64>,
     /// `status.startTime`.
     pub started_ms: Option<i64>,
     /// `status.phase`.
@@ -476,6 +479,38 @@ pub struct PodGroupObject {
     pub labels: Labels,
     /// Status as stored.
     pub status: PodGroupStatus,
+    /// What its annotations say of its suspension, if anything.
+    pub suspension: Option<Box<Suspension>>,
+}
+
+/// What annotations of a PodGroup say of its suspension (`tephra_api::suspension`).
+#[derive(Clone, Debug, Default)]
+pub struct Suspension {
+    /// It is asked to make room.
+    pub intent: Option<Intent>,
+    /// It is being stopped, or down.
+    pub record: Option<SuspensionRecord>,
+    /// The id of the suspension that it may come back from.
+    pub resume: Option<String>,
+    /// A person wants it to stay down.
+    pub hold: bool,
+    /// Seconds that it was suspended in its life, without the present suspension.
+    pub suspended_seconds: i64,
+}
+
+/// A gang that is down, as far as scheduling needs to know.
+#[derive(Clone, Debug, Default)]
+pub struct SuspensionRecord {
+    /// Id of the suspension.
+    pub id: String,
+    /// `namespace/name` of the gang that made it go.
+    pub by: String,
+    /// When it was stopped.
+    pub at_ms: i64,
+    /// Name of the PodGroup whose pods come back: another one where this PodGroup stands in for one that was deleted.
+    pub group: String,
+    /// Its pods: how many of each shape. Names and uids mean nothing.
+    pub members: Vec<(u32, Arc<PodObject>)>,
 }
 
 /// `networkTopology` of a PodGroup or a sub-group policy.

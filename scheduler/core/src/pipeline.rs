@@ -7,11 +7,11 @@ use crate::action::Action;
 use crate::index::score::ScoreConfig;
 use crate::matching::revocable::Zones;
 use crate::matching::static_filter::PredicateSwitches;
-use crate::plugin::reservation::Rules;
 use crate::plugin::{
     Admission, Delta, DomainSearch, EvictFor, Evictor, Hooks, Invalid, OrderKey, Plugin, QueueWord,
     Vote,
 };
+use crate::plugin::{reservation, suspend};
 use crate::registry;
 use crate::state::State;
 use crate::state::classes::ClassId;
@@ -79,7 +79,9 @@ pub struct Pipeline {
     /// A placement may move any queue in the order of queues, not only its own.
     pub joint_queue_order: bool,
     /// Gangs at the head of the line get reservations.
-    pub reservation: Option<Rules>,
+    pub reservation: Option<reservation::Rules>,
+    /// Gangs that make room as a whole are suspended.
+    pub suspension: Option<suspend::Rules>,
     /// Node scores.
     pub scores: ScoreConfig,
     slots: Vec<Slot>,
@@ -141,6 +143,7 @@ impl Pipeline {
                 }
                 pipeline.gang |= *name == "gang";
                 pipeline.reservation = pipeline.reservation.or_else(|| plugin.reservation());
+                pipeline.suspension = pipeline.suspension.or_else(|| plugin.suspension());
                 pipeline.slots.push(Slot { name, tier, hooks, plugin });
             }
         }

@@ -21,6 +21,7 @@ pub mod rescheduling;
 pub mod reservation;
 pub mod resourcequota;
 pub mod sla;
+pub mod suspend;
 pub mod tdm;
 #[cfg(test)]
 pub(crate) mod test_world;
@@ -239,6 +240,11 @@ impl EvictFor {
         matches!(self, Self::GangPreempt | Self::GangReclaim)
     }
 
+    /// A queue takes back what others have of its share.
+    pub fn is_reclaim(self) -> bool {
+        matches!(self, Self::Reclaim | Self::GangReclaim)
+    }
+
     /// The reason in conditions and events (5.6).
     pub fn reason(self) -> &'static str {
         match self {
@@ -320,6 +326,11 @@ pub trait Plugin: Send + std::fmt::Debug {
 
     /// Revocable zones of nodes as they are at the time of the session; `None` for plugins that know of none.
     fn zones(&self, state: &State) -> Option<Zones> {
+        None
+    }
+
+    /// Gangs that make room as a whole are suspended, by these rules.
+    fn suspension(&self) -> Option<suspend::Rules> {
         None
     }
 

@@ -41,6 +41,7 @@ pub const PLUGINS: &[(&str, MakePlugin)] = &[
     ("tdm", || Box::<plugin::tdm::Tdm>::default()),
     ("resourcequota", || Box::<plugin::resourcequota::ResourceQuota>::default()),
     ("reservation", || Box::<plugin::reservation::Reservation>::default()),
+    ("suspend", || Box::<plugin::suspend::Suspend>::default()),
     ("wfq", || Box::<plugin::wfq::Wfq>::default()),
     ("rescheduling", || Box::<plugin::rescheduling::Rescheduling>::default()),
 ];

@@ -153,6 +153,7 @@ impl Core {
         self.state.now_ms = now_ms;
         self.state.see_idle_claims();
         self.state.run_times.see(now_ms);
+        let decisions = crate::session::suspend::review(&mut self.state, self.pipeline.suspension);
         for job in std::mem::take(&mut self.state.dirty_jobs) {
             self.state.refresh_job(job);
         }
@@ -164,7 +165,7 @@ impl Core {
             id: format!("{now_ms:x}-{:x}", self.sessions),
             journal: Journal::default(),
             kept: Vec::new(),
-            decisions: Vec::new(),
+            decisions,
             notices: Vec::new(),
             refusals: FxHashMap::default(),
             hopeless: FxHashMap::default(),
@@ -179,6 +180,7 @@ impl Core {
             reserved: Vec::new(),
             told_to_wait: None,
             denominated: FxHashSet::default(),
+            losses: None,
             line: Line::default(),
         };
         session.run();

@@ -20,6 +20,7 @@ pub mod reservation;
 mod spare;
 pub mod statement;
 mod sub_jobs;
+pub(crate) mod suspend;
 mod victims;
 pub mod worksheet;
 
@@ -122,6 +123,8 @@ pub struct Session<'s> {
     pub told_to_wait: Option<Arc<Told>>,
     /// Waiting pods whose nomination ended, which is still to be told.
     pub denominated: FxHashSet<TaskId>,
+    /// What jobs would lose, once it was asked for.
+    pub(crate) losses: Option<Arc<FxHashMap<JobId, i64>>>,
     /// Who is at the head of the line in this session.
     pub(crate) line: reservation::Line,
 }

@@ -19,6 +19,7 @@ pub mod resource;
 pub mod run_times;
 pub mod status;
 pub mod sub_jobs;
+pub mod suspensions;
 pub mod tasks;
 pub mod volumes;
 pub mod waiting;
@@ -49,6 +50,7 @@ use resource::{Dimensions, Ledger, Vector};
 use run_times::RunTimes;
 use status::Status;
 use sub_jobs::NO_SUB_JOB;
+use suspensions::Suspensions;
 use tasks::{NO_JOB, NO_TASK, TaskId, Tasks};
 use volumes::Volumes;
 
@@ -116,6 +118,8 @@ pub struct State {
     pub nominated: FxHashMap<TaskId, Nomination>,
     /// Room that is kept for gangs at the head of the line, and who stands there.
     pub reservations: Reservations,
+    /// Who is asked to go, and who is down.
+    pub suspensions: Suspensions,
     /// How long pods of a kind ran.
     pub run_times: RunTimes,
     /// What nodes could offer if pods left.

@@ -59,6 +59,7 @@ pub(super) fn decode(
         never_preempts: view.spec.preemption_policy.as_str() == "Never",
         cooling_until_ms: cooling_until(&view),
         runtime_ms: runtime(&view),
+        last_checkpoint_ms: last_checkpoint(&view),
         started_ms: started(&view),
         phase: phase(&view),
         deleting: !meta.deletion_timestamp.is_empty(),
@@ -105,6 +106,13 @@ fn cooling_until(view: &PodView<'_>) -> Option<i64> {
     })?;
     let since: jiff::Timestamp = scheduled.last_transition_time.as_str().parse().ok()?;
     Some(since.as_millisecond().saturating_add(cooldown_ms))
+}
+
+/// When the pod last wrote a checkpoint, by our annotation or Volcano's.
+fn last_checkpoint(view: &PodView<'_>) -> Option<i64> {
+    let told = annotation(view, keys::LAST_CHECKPOINT)
+        .or_else(|| annotation(view, keys::LAST_CHECKPOINT_VOLCANO))?;
+    told.parse().ok().map(jiff::Timestamp::as_millisecond)
 }
 
 /// How long the pod is expected to run: as its annotation says, and never longer than its deadline lets it.
@@ -310,6 +318,7 @@ fn fingerprint(pod: &PodObject, spec: u64) -> u64 {
     (&pod.key, &pod.group, &pod.role, pod.priority, pod.spec_priority).hash(&mut hasher);
     (&pod.priority_class, pod.preemptable, pod.phase, pod.deleting).hash(&mut hasher);
     (pod.cooling_until_ms, pod.has_deadline, pod.runtime_ms, pod.started_ms).hash(&mut hasher);
+    pod.last_checkpoint_ms.hash(&mut hasher);
     (&pod.node, &pod.nominated, pod.gated, &pod.labels, &pod.claims).hash(&mut hasher);
     (&pod.unsupported, &pod.scheduled_condition, spec, pod.ours).hash(&mut hasher);
     hasher.finish()

@@ -19,10 +19,10 @@ pub(super) fn request(write: &StatusWrite) -> (String, &'static str, Value) {
             MERGE_PATCH,
             json!({"metadata": {"uid": uid}, "status": pod_group(status)}),
         ),
-        StatusWrite::Prediction { group, uid, start } => (
+        StatusWrite::Annotation { group, uid, key, text } => (
             format!("{GROUP}/namespaces/{}/podgroups/{}?{MANAGER}", group.namespace, group.name),
             MERGE_PATCH,
-            json!({"metadata": {"uid": uid, "annotations": {keys::PREDICTED_START: start}}}),
+            json!({"metadata": {"uid": uid, "annotations": {*key: text}}}),
         ),
         StatusWrite::Queue { queue, allocated, stale } => (
             format!("{GROUP}/queues/{queue}/status?{MANAGER}"),

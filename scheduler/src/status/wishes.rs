@@ -199,7 +199,7 @@ fn gist(write: &StatusWrite) -> u64 {
                 (&condition.kind, condition.status, &condition.reason).hash(&mut hasher);
             }
         }
-        StatusWrite::Prediction { start, .. } => start.hash(&mut hasher),
+        StatusWrite::Annotation { text, .. } => text.hash(&mut hasher),
         StatusWrite::Queue { .. } | StatusWrite::QueueFairness { .. } => {}
         StatusWrite::Pod { reason, nominated, .. } => (reason, nominated).hash(&mut hasher),
     }

@@ -31,6 +31,11 @@ impl Action for Allocate {
             }
             session.keep_places(job);
         }
+        for job in session.returning_jobs() {
+            if served.insert(job) && chance(session, job) == Chance::Good {
+                serve(session, job);
+            }
+        }
         for job in std::mem::take(&mut session.reserved) {
             if !served.insert(job) {
                 continue;
@@ -173,6 +178,9 @@ fn chance(session: &mut Session<'_>, job: JobId) -> Chance {
         return Chance::None;
     }
     if session.pipeline.job_valid(session.state, job).is_err() {
+        return Chance::None;
+    }
+    if session.rests(job) {
         return Chance::None;
     }
     session.settle_best_effort(job);

@@ -30,6 +30,8 @@ impl Action for Enqueue {
             let row = &session.state.jobs[job as usize];
             if !row.is_pending() {
                 admitted.extend((near > 0 && row.awaits_room()).then_some(job));
+            } else if row.is_on_hold() {
+                continue;
             } else if session.has_queue(job) {
                 heaps.push_job(session, job);
             } else {

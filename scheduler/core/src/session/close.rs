@@ -357,7 +357,7 @@ impl Session<'_> {
             .copied()
             .filter(|&task| {
                 let row = &self.state.tasks[task];
-                row.status == Status::Pending && row.ours && !row.gated
+                row.status == Status::Pending && row.ours && !row.gated && !row.phantom
             })
             .collect();
         tasks.sort_unstable();

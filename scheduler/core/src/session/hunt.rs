@@ -3,6 +3,8 @@
 //! gangs. Everything is an operation in the journal, so a gang that cannot start leaves no trace; of a plan that works,
 //! every victim is spared that is not needed ([`super::spare`]). Who may leave is decided in [`super::victims`].
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::ranking::{Question, Ranking, copies};
@@ -43,6 +45,8 @@ pub struct Hunt {
     /// The last step of [`crate::state::reach::Reach`] that the search may go to.
     last: usize,
     stages: Vec<Stage>,
+    /// What jobs lose when they are stopped, where they are suspended: of equals the one that loses least goes first.
+    pub(super) losses: Option<Arc<FxHashMap<JobId, i64>>>,
 }
 
 /// How far the search has gone for the pods of a class.
@@ -62,6 +66,7 @@ impl Session<'_> {
         if !self.pipeline.job_starving(self.state, job) {
             return;
         }
+        let whole_gangs = whole_gangs && self.may_ask_gangs();
         let leaving = std::mem::take(&mut self.state.leaving);
         if self.hunt_anywhere(why, prey, job, whole_gangs) {
             self.state.derive_leaving();
@@ -134,6 +139,7 @@ impl Session<'_> {
         open && !row.is_pending()
             && !row.has_sub_topology()
             && !backs_off
+            && !self.rests(job)
             && self.pipeline.job_valid(self.state, job).is_ok()
             && self.pipeline.job_starving(self.state, job)
     }
@@ -170,7 +176,11 @@ impl Session<'_> {
             Prey::Job => Some(self.nodes_of(&[job])),
             Prey::OtherQueues => None,
         };
-        Hunt { why, prey, job, whole_gangs, among, last, stages: Vec::new() }
+        if self.pipeline.suspension.is_some() && self.losses.is_none() {
+            self.losses = Some(Arc::new(self.losses()));
+        }
+        let losses = self.losses.clone();
+        Hunt { why, prey, job, whole_gangs, among, last, stages: Vec::new(), losses }
     }
 
     /// Even if everybody left who might, too few of these pods would find room.

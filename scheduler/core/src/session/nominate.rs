@@ -26,6 +26,9 @@ impl Session<'_> {
         let node = self.state.nodes.identity[node as usize].name.clone();
         let nomination = Nomination { node: node.clone(), ours: true };
         self.state.nominated.insert(task, nomination);
+        if self.state.tasks[task].phantom {
+            return;
+        }
         let told = self.told_to_wait.get_or_insert_with(|| {
             let (reason, message) = (reasons::UNSCHEDULABLE.into(), WAITS_FOR_ROOM.into());
             Arc::new(Told { reason, message })

@@ -158,9 +158,13 @@ fn share_places_by_number(tasks: &mut [(OrderKey, u64, i64, TaskId)]) {
 
 /// Pending tasks of a job that ask for room, or those that ask for nothing but a place.
 pub fn pending(state: &State, job: JobId, best_effort: bool) -> impl Iterator<Item = TaskId> + '_ {
-    state.jobs[job as usize].tasks.iter().copied().filter(move |&task| {
+    let job = &state.jobs[job as usize];
+    // Pods that come although their gang is down have to wait for it.
+    let down = job.is_down();
+    job.tasks.iter().copied().filter(move |&task| {
         let row = &state.tasks[task];
         row.status == Status::Pending
+            && row.phantom == down
             && row.ours
             && !row.gated
             && state.classes.list[row.class as usize].best_effort == best_effort

@@ -149,10 +149,21 @@ impl Session<'_> {
                 Op::Evict { .. } => {}
             }
         }
+        let mut suspended = self.suspended_by(&ops);
         for op in ops {
             if let Op::Evict { task, was, why } = op {
+                let victim = self.state.tasks[task].job;
+                if let Some(at) = suspended.iter().position(|&gang| gang == victim) {
+                    self.ask_gang_to_go(job, suspended.swap_remove(at), why);
+                }
                 self.carry_out_eviction(job, task, was, why);
             }
+        }
+        let phantoms = placed.iter().copied().filter(|&(task, _)| self.state.tasks[task].phantom);
+        let phantoms: SmallVec<[(TaskId, NodeId); 8]> = phantoms.collect();
+        if !phantoms.is_empty() {
+            placed.retain(|(task, _)| !self.state.tasks[*task].phantom);
+            self.hold(job, &phantoms);
         }
         if !placed.is_empty() {
             self.bind(job, &placed);
@@ -209,6 +220,9 @@ impl Session<'_> {
         let queue = self.state.jobs[job as usize].queue;
         self.state.touch_queue(queue);
         self.evicted += 1;
-        self.decisions.push(Decision::Evict { pod, reason: why.reason() });
+        // Pods of a gang that is suspended are its owner's to stop.
+        if self.state.jobs[job as usize].suspension.is_none() {
+            self.decisions.push(Decision::Evict { pod, reason: why.reason() });
+        }
     }
 }

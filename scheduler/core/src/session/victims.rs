@@ -4,6 +4,8 @@
 
 use std::cmp::Reverse;
 
+use rustc_hash::FxHashMap;
+
 use super::Session;
 use super::hunt::{Hunt, Prey, Stage};
 use crate::plugin::{EvictFor, Evictor, OrderKey};
@@ -31,7 +33,7 @@ impl Session<'_> {
         if candidates.is_empty() {
             return candidates;
         }
-        self.sort_victims(hunt.job, &mut candidates);
+        self.sort_victims(hunt.job, hunt.losses.as_deref(), &mut candidates);
         if self.pipeline.gang && hunt.why.is_of_gangs() {
             candidates.sort_by_key(|&it| !self.is_surplus(it));
         }
@@ -60,6 +62,9 @@ impl Session<'_> {
         let (mine, theirs) =
             (&self.state.jobs[hunt.job as usize], &self.state.jobs[row.job as usize]);
         let Some(group) = &theirs.group else { return false };
+        if !self.may_have_to_go(hunt, candidate) {
+            return false;
+        }
         let best_effort = |task: TaskId| {
             self.state.classes.list[self.state.tasks[task].class as usize].best_effort
         };
@@ -116,7 +121,7 @@ impl Session<'_> {
             .copied()
             .filter(|&task| self.state.tasks[task].status.is_allocated())
             .collect();
-        self.sort_victims(hunt.job, &mut gang);
+        self.sort_victims(hunt.job, hunt.losses.as_deref(), &mut gang);
         let all = gang.iter().all(|&task| self.is_prey(hunt, by, task))
             && self.ask_plugins(hunt, by, &gang).len() == gang.len();
         if all { gang } else { Vec::new() }
@@ -136,9 +141,14 @@ impl Session<'_> {
         })
     }
 
-    /// Sorts candidates so that the first one leaves first (3.8): by their queues, then the job that would be placed
-    /// last, then the pod that would be placed last.
-    pub fn sort_victims(&self, preemptor: JobId, victims: &mut [TaskId]) {
+    /// Sorts candidates so that the first one leaves first (3.8): by their queues, then, where gangs are suspended, the one of
+    /// the lowest priority that loses least, then the job that would be placed last, then the pod that would be placed last.
+    pub fn sort_victims(
+        &self,
+        preemptor: JobId,
+        losses: Option<&FxHashMap<JobId, i64>>,
+        victims: &mut [TaskId],
+    ) {
         let own = self.state.jobs[preemptor as usize].queue;
         victims.sort_by_cached_key(|&task| {
             let row = &self.state.tasks[task];
@@ -150,8 +160,13 @@ impl Session<'_> {
             });
             let by_task: (OrderKey, u64, i64) =
                 (self.pipeline.task_order(self.state, task), row.number, row.created_ms);
+            let by_loss = losses.map(|losses| {
+                let priority = self.state.jobs[row.job as usize].priority;
+                (priority, losses.get(&row.job).copied().unwrap_or(0))
+            });
             (
                 by_queue,
+                by_loss,
                 Reverse(self.pipeline.job_order(self.state, row.job)),
                 Reverse(by_task),
                 Reverse(row.pod.clone()),

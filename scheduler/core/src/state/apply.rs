@@ -107,7 +107,13 @@ impl State {
 
     /// The victim stays: its room is its own again, and whoever was promised it has to look elsewhere.
     fn evict_failed(&mut self, uid: &str) {
-        let Some(task) = self.tasks.get(uid) else { return };
+        if let Some(task) = self.tasks.get(uid) {
+            self.stays(task);
+        }
+    }
+
+    /// A pod that was leaving stays on its node.
+    pub(super) fn stays(&mut self, task: TaskId) {
         self.victim_settled(task);
         let Some(status) = self.tasks[task].spared.take() else { return };
         if self.tasks[task].status == Status::Releasing {

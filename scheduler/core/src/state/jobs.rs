@@ -12,6 +12,7 @@ use super::queues::QueueId;
 use super::resource::{Ledger, Request, Vector};
 use super::status::{Counts, Status};
 use super::sub_jobs::{SubJobId, SubJobs};
+use super::suspensions::Stage;
 use super::tasks::TaskId;
 use crate::event::{NetworkTopology, ObjectKey, PodGroupPhase, PodGroupStatus, Quantities};
 
@@ -56,6 +57,10 @@ pub struct Group {
     pub waiting_ms: Option<i64>,
     /// How long its pods are expected to run, in milliseconds, by its annotation.
     pub runtime_ms: Option<i64>,
+    /// How long it takes to work on after a stop, in milliseconds, by its annotation; 0 when it says nothing.
+    pub restart_ms: i64,
+    /// How long it was suspended in its life, in milliseconds, without the present suspension.
+    pub suspended_ms: i64,
     /// Its predicted start as read from its annotation or told last.
     pub predicted_ms: Option<i64>,
     /// Annotation, then label, `volcano.sh/preemptable`, when there is one; unreadable is false.
@@ -126,6 +131,8 @@ pub struct Job {
     pub told_rejection: Option<Box<str>>,
     /// Pods evicted for it that the API server is not known to delete yet.
     pub victims_under_way: u32,
+    /// Where it stands between running and running again, if it has to make room.
+    pub suspension: Option<Box<Stage>>,
     /// The job is in the list of jobs whose derived values must be refreshed.
     pub dirty: bool,
     /// The job is in the list of jobs that came to their minimum or above it.

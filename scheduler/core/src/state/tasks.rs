@@ -77,6 +77,10 @@ pub struct Task {
     pub started_ms: i64,
     /// Pod priority class protects it (plugin conformance).
     pub critical: bool,
+    /// It stands for a pod of a gang that is down: it waits and keeps room like one, and is told nothing.
+    pub phantom: bool,
+    /// When it last wrote a checkpoint, in milliseconds; 0 when it never said so.
+    pub last_checkpoint_ms: i64,
     /// The row is in use.
     pub live: bool,
     /// Labels, shared by pods with equal ones.

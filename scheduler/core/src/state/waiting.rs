@@ -20,6 +20,12 @@ pub fn expected_runtime(annotations: &Labels) -> Option<i64> {
     positive_ms(text)
 }
 
+/// How long it takes to work on after a stop, in milliseconds.
+pub fn restart_cost(annotations: &Labels) -> i64 {
+    let told = annotations.iter().find(|(name, _)| name == keys::RESTART_COST);
+    told.and_then(|(_, text)| positive_ms(text)).unwrap_or(0)
+}
+
 /// The start that was last predicted on it.
 pub fn predicted_start(annotations: &Labels) -> Option<i64> {
     let (_, text) = annotations.iter().find(|(name, _)| name == keys::PREDICTED_START)?;

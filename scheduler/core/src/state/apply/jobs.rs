@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tephra_api::keys;
 
-use crate::event::{Labels, ObjectKey, PodGroupObject, SubGroupPolicy};
+use crate::event::{Labels, ObjectKey, PodGroupObject, SubGroupPolicy, Suspension};
 use crate::state::job_budget::JobBudget;
 use crate::state::jobs::{Group, Job, JobId};
 use crate::state::nodes::NO_NODE;
@@ -37,7 +37,7 @@ impl State {
         job
     }
 
-    pub(super) fn join_job(&mut self, task: TaskId, job: JobId) {
+    pub(in crate::state) fn join_job(&mut self, task: TaskId, job: JobId) {
         let row = &mut self.jobs[job as usize];
         let at = row.tasks.len() as u32;
         row.tasks.push(task);
@@ -118,7 +118,7 @@ impl State {
         }
     }
 
-    pub(super) fn unpark(&mut self, job: JobId) {
+    pub(in crate::state) fn unpark(&mut self, job: JobId) {
         if job != NO_JOB {
             self.jobs[job as usize].parked = None;
         }
@@ -171,6 +171,8 @@ impl State {
             home: home_of(&object.annotations),
             waiting_ms: waiting::annotated(&object.annotations),
             runtime_ms: waiting::expected_runtime(&object.annotations),
+            restart_ms: waiting::restart_cost(&object.annotations),
+            suspended_ms: told_seconds(object.suspension.as_deref()),
             predicted_ms: waiting::predicted_start(&object.annotations),
             preemptable: preemptable(&object.annotations, &object.labels),
             budget: JobBudget::annotated(&object.annotations),
@@ -183,10 +185,12 @@ impl State {
         self.attach(job);
         self.touch_job(job);
         self.touch_queue(queue);
+        self.see_suspension(job, object.suspension);
     }
 
     pub(super) fn remove_group(&mut self, key: &ObjectKey) {
         let Some(job) = self.job(key) else { return };
+        self.forget_suspension(job);
         self.touch_queue(self.jobs[job as usize].queue);
         self.detach(job);
         self.touch_nodes_of(job);
@@ -272,4 +276,9 @@ fn preemptable(annotations: &Labels, labels: &Labels) -> Option<bool> {
 fn home_of(annotations: &Labels) -> Option<Arc<str>> {
     let named = annotations.iter().find(|(key, _)| key == keys::JOB_ALLOCATED_HYPERNODE);
     named.filter(|(_, name)| !name.is_empty()).map(|(_, name)| name.as_str().into())
+}
+
+/// How long its annotations say that it was suspended before, in milliseconds.
+fn told_seconds(told: Option<&Suspension>) -> i64 {
+    told.map_or(0, |told| told.suspended_seconds.clamp(0, i64::MAX / 1000) * 1000)
 }

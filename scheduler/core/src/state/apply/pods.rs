@@ -14,7 +14,7 @@ use crate::state::tasks::{Held, NO_JOB, NO_NUMBER, NO_TASK, Task, TaskId, Told, 
 use crate::state::{Nomination, State};
 
 impl State {
-    pub(super) fn set_pod(&mut self, pod: PodObject) {
+    pub(in crate::state) fn set_pod(&mut self, pod: PodObject) {
         let status = status_of(&pod);
         match self.tasks.get(&pod.uid) {
             Some(task) => self.update_pod(task, pod, status),
@@ -74,6 +74,8 @@ impl State {
             runtime_ms: pod.runtime_ms.unwrap_or(0),
             started_ms: started(pod.started_ms, pod.created_ms, status),
             critical,
+            phantom: false,
+            last_checkpoint_ms: pod.last_checkpoint_ms.unwrap_or(0),
             ours: pod.ours,
             live: true,
             labels,
@@ -99,6 +101,7 @@ impl State {
         if status == Status::Releasing {
             self.released();
         }
+        self.ask_to_leave(task);
     }
 
     fn update_pod(&mut self, task: TaskId, pod: PodObject, status: Status) {
@@ -165,6 +168,7 @@ impl State {
         row.preemptable = pod.preemptable;
         row.cooling_until_ms = pod.cooling_until_ms;
         row.runtime_ms = pod.runtime_ms.unwrap_or(0);
+        row.last_checkpoint_ms = pod.last_checkpoint_ms.unwrap_or(0);
         row.started_ms = match pod.started_ms {
             // Until its kubelet says more, it has run since it was bound, not since it began to wait.
             None | Some(0) if status.occupies() && row.started_ms > 0 => row.started_ms,
@@ -200,6 +204,7 @@ impl State {
         } else if was == Status::Pending || status == Status::Pending {
             self.unpark(job);
         }
+        self.ask_to_leave(task);
     }
 
     /// Whatever becomes of an eviction from now on, the job that it was for need not wait for news of it.
@@ -229,7 +234,7 @@ impl State {
         }
     }
 
-    pub(super) fn remove_pod(&mut self, uid: &str) {
+    pub(in crate::state) fn remove_pod(&mut self, uid: &str) {
         self.forget_foreign(uid);
         let Some(task) = self.tasks.get(uid) else { return };
         if self.tasks[task].spared.is_some() {
@@ -239,8 +244,10 @@ impl State {
         self.victim_settled(task);
         self.account(task, -1);
         self.leave_node(task);
-        let Task { node, class, job, status, .. } = self.tasks[task];
-        self.note_left_place(job, class, node, status);
+        let Task { node, class, job, status, phantom, .. } = self.tasks[task];
+        if !phantom {
+            self.note_left_place(job, class, node, status);
+        }
         self.leave_job(task);
         self.nominated.remove(&task);
         self.tasks.remove(task);
