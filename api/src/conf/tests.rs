@@ -50,9 +50,12 @@ fn our_own_configuration_orders_by_turns_first_and_has_no_ceiling_of_shares() {
         .iter()
         .map(|tier| tier.plugins.iter().map(|p| p.name.as_str()).collect())
         .collect();
-    assert_eq!(names[0], ["wfq", "priority", "gang", "conformance", "reservation"]);
+    assert_eq!(names[0], ["wfq", "priority", "gang", "conformance", "reservation", "suspend"]);
     assert_eq!(names[1], ["overcommit", "drf", "predicates", "capacity", "nodeorder", "binpack"]);
-    assert!(conf.tiers[1].plugins[3].enabled(Flag::Hierarchy));
+    let capacity = &conf.tiers[1].plugins[3];
+    assert!(capacity.enabled(Flag::Hierarchy));
+    assert_eq!(capacity.arguments.get("deservedByWeight"), Some(&serde_json::Value::Bool(true)));
+    assert!(!conf.tiers[0].plugins[2].enabled(Flag::Reclaimable));
 }
 
 #[test]

@@ -4,15 +4,17 @@
 //!
 //! What stands in for the controllers: pods are created when their PodGroup is admitted, as Volcano's job controller does
 //! it; a gang that loses a pod loses all of them, and its owner submits it again with its old place in the queue; what has
-//! ended is removed.
+//! ended is removed. A gang that is asked to go is stopped at once, or, where its jobs write checkpoints on notice, when it has
+//! written one; it keeps its PodGroup and comes back when the core says so.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use tephra_api::conf::SchedulerConf;
+use tephra_api::suspension::Intent;
 use tephra_core::decision::{Decision, GangBind};
-use tephra_core::event::{PodGroupPhase, PodGroupStatus, PodSpec};
+use tephra_core::event::{PodGroupPhase, PodGroupStatus, PodSpec, Suspension, SuspensionRecord};
 use tephra_core::{Core, Options};
 
 use super::account::Account;
@@ -78,6 +80,8 @@ enum Place {
     Admitted,
     /// All its pods run.
     Running,
+    /// It is down until it is told to come back.
+    Suspended,
     /// It has ended.
     Ended,
 }
@@ -86,10 +90,16 @@ enum Place {
 struct JobState {
     place: Place,
     life: u32,
-    /// Pods bound in this life.
+    /// Times that all its pods came to run.
+    runs: u32,
+    /// Pods bound since it last waited.
     bound: u32,
-    /// When this life began to run.
+    /// When it last began to run.
     since_ms: i64,
+    /// Status of its PodGroup as written.
+    status: PodGroupStatus,
+    /// What its PodGroup says of its suspension.
+    suspension: Option<Box<Suspension>>,
     /// Progress that is safe.
     kept_ms: i64,
 }
@@ -115,8 +125,10 @@ struct Run<'a> {
     now_ms: i64,
     /// Next job of the plan to arrive.
     next: usize,
-    /// Ends of running jobs: time, job, life.
+    /// Ends of running jobs: time, job, run.
     ends: BinaryHeap<Reverse<(i64, usize, u32)>>,
+    /// When jobs that were asked to go are ready to: time, job, run.
+    stops: BinaryHeap<Reverse<(i64, usize, u32)>>,
     /// When the scheduler looks again.
     wake_ms: i64,
     states: Vec<JobState>,
@@ -143,6 +155,7 @@ impl<'a> Run<'a> {
             now_ms: 0,
             next: 0,
             ends: BinaryHeap::new(),
+            stops: BinaryHeap::new(),
             wake_ms: 0,
             states: vec![JobState::default(); plan.jobs.len()],
             outside: vec![VecDeque::new(); plan.teams.len()],
@@ -159,6 +172,7 @@ impl<'a> Run<'a> {
             self.account.advance(at_ms);
             self.now_ms = at_ms;
             self.end_jobs();
+            self.suspend_jobs();
             self.take_arrivals();
             self.session();
             progress(at_ms);
@@ -176,26 +190,45 @@ impl<'a> Run<'a> {
     fn next_happening(&self) -> Option<i64> {
         let arrival = self.plan.jobs.get(self.next).map(|job| job.arrival_ms);
         let end = self.ends.peek().map(|Reverse((at, ..))| *at);
+        let stop = self.stops.peek().map(|Reverse((at, ..))| *at);
         let wake = (self.account.waiting() > 0).then_some(self.wake_ms);
-        [arrival, end, wake].into_iter().flatten().min().map(|at| at.max(self.now_ms))
+        [arrival, end, stop, wake].into_iter().flatten().min().map(|at| at.max(self.now_ms))
     }
 
     fn end_jobs(&mut self) {
-        while let Some(&Reverse((at_ms, job, life))) = self.ends.peek() {
+        while let Some(&Reverse((at_ms, job, run))) = self.ends.peek() {
             if at_ms > self.now_ms {
                 break;
             }
             self.ends.pop();
             let state = &mut self.states[job];
             // It was stopped since.
-            if state.life != life || state.place != Place::Running {
+            if state.runs != run || state.place != Place::Running {
                 continue;
             }
-            state.place = Place::Ended;
+            (state.place, state.status) = (Place::Ended, PodGroupStatus::default());
+            state.suspension = None;
             self.account_restore(job);
             self.fates[job].ended_ms = Some(self.now_ms);
             self.account.stops(self.plan.jobs[job].team, self.charges[job]);
             self.remove(job);
+        }
+    }
+
+    /// Stops jobs that were asked to go and have had the time they take.
+    fn suspend_jobs(&mut self) {
+        while let Some(&Reverse((at_ms, job, run))) = self.stops.peek() {
+            if at_ms > self.now_ms {
+                break;
+            }
+            self.stops.pop();
+            let state = &self.states[job];
+            let intent = state.suspension.as_ref().and_then(|told| told.intent.clone());
+            if let Some(intent) =
+                intent.filter(|_| state.runs == run && state.place == Place::Running)
+            {
+                self.suspend(job, &intent);
+            }
         }
     }
 
@@ -223,7 +256,22 @@ impl<'a> Run<'a> {
     fn submit(&mut self, job: usize) {
         self.seen[self.plan.jobs[job].team] += 1;
         self.states[job].place = Place::Submitted;
-        self.core.apply(self.gang(job).group(self.plan, PodGroupStatus::default()));
+        self.states[job].status = PodGroupStatus::default();
+        self.tell_group(job);
+    }
+
+    /// The PodGroup as it is now.
+    fn tell_group(&mut self, job: usize) {
+        let state = &self.states[job];
+        let (status, suspension) = (state.status.clone(), state.suspension.clone());
+        self.core.apply(self.gang(job).group(self.plan, status, suspension));
+    }
+
+    fn create_pods(&mut self, gang: Gang) {
+        let job = &self.plan.jobs[gang.job];
+        let spec = &self.templates[job.shape];
+        let pods = (0..job.pods).map(|number| gang.pod(self.plan, spec, number, None));
+        self.core.apply_all(pods.collect());
     }
 
     fn gang(&self, job: usize) -> Gang {
@@ -254,13 +302,16 @@ impl<'a> Run<'a> {
                 Decision::PodGroupStatus { group, status, .. } => {
                     more |= self.group_status(&group.name, status);
                 }
+                Decision::Suspend { group, intent, .. } => self.ask_to_go(&group.name, intent),
+                Decision::Withdraw { group, .. } => self.tell_suspension(&group.name, None),
+                Decision::Resume { group, .. } => {
+                    self.resume(&group.name);
+                    more = true;
+                }
                 Decision::QueueAllocated { .. }
                 | Decision::PodCondition { .. }
                 | Decision::Notice(_)
                 | Decision::PredictedStart { .. }
-                | Decision::Suspend { .. }
-                | Decision::Withdraw { .. }
-                | Decision::Resume { .. }
                 | Decision::QueueFairness { .. } => {}
             }
         }
@@ -286,15 +337,60 @@ impl<'a> Run<'a> {
         };
         let admitted = status.phase != PodGroupPhase::Pending
             && self.states[gang.job].place == Place::Submitted;
-        self.core.apply(gang.group(self.plan, status));
+        self.states[gang.job].status = status;
+        self.tell_group(gang.job);
         if admitted {
             self.states[gang.job].place = Place::Admitted;
-            let job = &self.plan.jobs[gang.job];
-            let spec = &self.templates[job.shape];
-            let pods = (0..job.pods).map(|number| gang.pod(self.plan, spec, number, None));
-            self.core.apply_all(pods.collect());
+            self.create_pods(gang);
         }
         admitted
+    }
+
+    fn tell_suspension(&mut self, name: &str, suspension: Option<Suspension>) {
+        let Some(gang) = Gang::of_name(name).filter(|gang| self.is_current(*gang)) else { return };
+        self.states[gang.job].suspension = suspension.map(Box::new);
+        self.tell_group(gang.job);
+    }
+
+    /// A job is asked to go: it needs the time that its checkpoint takes, if it writes one.
+    fn ask_to_go(&mut self, name: &str, intent: Intent) {
+        let notice_ms = self.plan.checkpoints.on_notice_ms.unwrap_or(0);
+        let deadline_ms = intent.deadline.as_millisecond() - START_MS;
+        let at_ms = (self.now_ms + notice_ms).min(deadline_ms);
+        if let Some(gang) = Gang::of_name(name).filter(|gang| self.is_current(*gang)) {
+            self.stops.push(Reverse((at_ms, gang.job, self.states[gang.job].runs)));
+        }
+        self.tell_suspension(
+            name,
+            Some(Suspension { intent: Some(intent), ..Suspension::default() }),
+        );
+    }
+
+    fn suspend(&mut self, job: usize, intent: &Intent) {
+        let gang = self.gang(job);
+        let pods = self.plan.jobs[job].pods;
+        gang.pods_deleted(pods).for_each(|event| self.core.apply(event));
+        self.interrupt(job, Stop::Noticed);
+        self.states[job].place = Place::Suspended;
+        self.seen[self.plan.jobs[job].team] += 1;
+        let shape = gang.shape(self.plan, &self.templates[self.plan.jobs[job].shape]);
+        let record = SuspensionRecord {
+            id: intent.id.clone(),
+            by: intent.by.clone(),
+            at_ms: START_MS + self.now_ms,
+            group: gang.name(),
+            members: vec![(pods, Arc::new(shape))],
+        };
+        let told = Suspension { record: Some(record), ..Suspension::default() };
+        self.tell_suspension(&gang.name(), Some(told));
+    }
+
+    /// Room is held for a job that is down: its pods come back.
+    fn resume(&mut self, name: &str) {
+        let Some(gang) = Gang::of_name(name).filter(|gang| self.is_current(*gang)) else { return };
+        self.states[gang.job].place = Place::Admitted;
+        self.tell_suspension(name, None);
+        self.create_pods(gang);
     }
 
     fn bind(&mut self, bind: &GangBind) {
@@ -319,23 +415,24 @@ impl<'a> Run<'a> {
         let state = &mut self.states[gang.job];
         state.place = Place::Running;
         state.since_ms = self.now_ms;
+        state.runs += 1;
         let mut rest_ms = job.runtime_ms - state.kept_ms;
-        if state.life > 0 {
+        if state.runs > 1 {
             rest_ms += self.plan.checkpoints.restore_ms;
             self.losses.restarts += 1;
         }
-        self.ends.push(Reverse((self.now_ms + rest_ms, gang.job, gang.life)));
+        self.ends.push(Reverse((self.now_ms + rest_ms, gang.job, state.runs)));
         self.fates[gang.job].started_ms.get_or_insert(self.now_ms);
         self.account.starts(job.team, self.charges[gang.job]);
         self.seen[job.team] -= 1;
         self.submit_more(job.team);
     }
 
-    /// Counts what the present life spent on coming back; answers how long it worked since.
+    /// Counts what the present run spent on coming back; answers how long it worked since.
     fn account_restore(&mut self, job: usize) -> i64 {
         let state = &self.states[job];
         let ran_ms = self.now_ms - state.since_ms;
-        let restore_ms = if state.life > 0 { self.plan.checkpoints.restore_ms } else { 0 };
+        let restore_ms = if state.runs > 1 { self.plan.checkpoints.restore_ms } else { 0 };
         self.losses.restoring += self.charges[job] * ran_ms.min(restore_ms) as f64;
         (ran_ms - restore_ms).max(0)
     }
@@ -343,26 +440,35 @@ impl<'a> Run<'a> {
     /// A job loses its pods and goes back to its queue.
     fn stop(&mut self, job: usize, stop: Stop) {
         let team = self.plan.jobs[job].team;
+        self.remove(job);
+        if !self.interrupt(job, stop) {
+            self.seen[team] -= 1;
+        }
+        self.states[job].life += 1;
+        self.states[job].suspension = None;
+        self.submit(job);
+    }
+
+    /// A job is stopped: what it did since its last checkpoint is lost. False when it had not begun to run.
+    fn interrupt(&mut self, job: usize, stop: Stop) -> bool {
         match stop {
             Stop::Deleted => self.losses.evictions += 1,
             Stop::Noticed => self.losses.suspensions += 1,
         }
-        self.remove(job);
-        if self.states[job].place == Place::Running {
-            let worked_ms = self.account_restore(job);
-            let kept_ms = self.states[job].kept_ms;
-            let progress_ms = kept_ms + worked_ms;
-            let safe_ms = self.plan.checkpoints.keep(progress_ms, kept_ms, stop);
-            self.losses.lost += self.charges[job] * (progress_ms - safe_ms) as f64;
-            self.states[job].kept_ms = safe_ms;
-            self.account.stops(team, self.charges[job]);
-            self.account.waits(team);
-        } else {
-            self.seen[team] -= 1;
-        }
         self.fates[job].stops += 1;
-        self.states[job].life += 1;
         self.states[job].bound = 0;
-        self.submit(job);
+        if self.states[job].place != Place::Running {
+            return false;
+        }
+        let team = self.plan.jobs[job].team;
+        let worked_ms = self.account_restore(job);
+        let kept_ms = self.states[job].kept_ms;
+        let progress_ms = kept_ms + worked_ms;
+        let safe_ms = self.plan.checkpoints.keep(progress_ms, kept_ms, stop);
+        self.losses.lost += self.charges[job] * (progress_ms - safe_ms) as f64;
+        self.states[job].kept_ms = safe_ms;
+        self.account.stops(team, self.charges[job]);
+        self.account.waits(team);
+        true
     }
 }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use tephra_api::keys;
 use tephra_core::event::{
-    Event, NodeObject, NodeSelectorTerm, ObjectKey, Operator, PodGroupObject, PodGroupStatus,
-    PodObject, PodPhase, PodSpec, QueueObject, QueueState, Requirement,
+    CheckpointMode, Event, NodeObject, NodeSelectorTerm, ObjectKey, Operator, PodGroupObject,
+    PodGroupStatus, PodObject, PodPhase, PodSpec, QueueObject, QueuePolicyObject, QueueState,
+    Requirement, Suspension,
 };
 use tephra_core::workload::amounts;
 
 use super::plan::{NodeShape, Plan, PodShape, Team};
+use super::victim::Checkpoints;
 
 const NAMESPACE: &str = "simulated";
 const MODEL: &str = "accelerator";
@@ -22,6 +24,7 @@ pub const START_MS: i64 = 1_767_225_600_000;
 pub fn world(plan: &Plan) -> Vec<Event> {
     let mut events = vec![queue(&Team { name: "root".to_owned(), weight: 1 })];
     events.extend(plan.teams.iter().map(queue));
+    events.extend(plan.teams.iter().filter_map(|team| policy(team, plan.checkpoints)));
     events.extend(plan.nodes.iter().enumerate().map(|(at, shape)| node(at, shape)));
     events
 }
@@ -36,6 +39,17 @@ fn queue(team: &Team) -> Event {
         state: QueueState::Open,
         ..QueueObject::default()
     })
+}
+
+/// Where jobs write checkpoints on notice, they are asked to, and get twice the time that takes.
+fn policy(team: &Team, checkpoints: Checkpoints) -> Option<Event> {
+    let notice_ms = checkpoints.on_notice_ms?;
+    Some(Event::QueuePolicy(QueuePolicyObject {
+        name: team.name.clone(),
+        checkpoint: Some(CheckpointMode::Ack),
+        grace_ms: Some(notice_ms.saturating_mul(2)),
+        ..QueuePolicyObject::default()
+    }))
 }
 
 fn node(at: usize, shape: &NodeShape) -> Event {
@@ -85,7 +99,8 @@ impl Gang {
         Some(Self { job: parts.next()?.parse().ok()?, life: parts.next()?.parse().ok()? })
     }
 
-    fn name(self) -> String {
+    /// Name of its PodGroup.
+    pub fn name(self) -> String {
         format!("job-{:07}-{}", self.job, self.life)
     }
 
@@ -94,7 +109,12 @@ impl Gang {
     }
 
     /// Its PodGroup.
-    pub fn group(self, plan: &Plan, status: PodGroupStatus) -> Event {
+    pub fn group(
+        self,
+        plan: &Plan,
+        status: PodGroupStatus,
+        suspension: Option<Box<Suspension>>,
+    ) -> Event {
         let job = &plan.jobs[self.job];
         let shape = &plan.shapes[job.shape];
         let pods = i64::from(job.pods);
@@ -115,6 +135,7 @@ impl Gang {
             )),
             annotations: estimate.into_iter().collect(),
             status,
+            suspension,
             ..PodGroupObject::default()
         })
     }
@@ -127,22 +148,28 @@ impl Gang {
         number: u32,
         runs: Option<(&str, i64)>,
     ) -> Event {
-        let name = self.name();
         let uid = self.pod_uid(number);
         Event::Pod(PodObject {
             key: ObjectKey::new(NAMESPACE, uid.clone()),
             uid,
-            created_ms: START_MS + plan.jobs[self.job].arrival_ms,
-            ours: true,
-            group: Some(name),
-            priority: 1,
-            preemptable: true,
+            group: Some(self.name()),
             phase: if runs.is_some() { PodPhase::Running } else { PodPhase::Pending },
             node: runs.map(|(node, _)| node.to_owned()),
             started_ms: runs.map(|(_, since_ms)| START_MS + since_ms),
+            ..self.shape(plan, spec)
+        })
+    }
+
+    /// What all its pods have in common.
+    pub fn shape(self, plan: &Plan, spec: &Arc<PodSpec>) -> PodObject {
+        PodObject {
+            created_ms: START_MS + plan.jobs[self.job].arrival_ms,
+            ours: true,
+            priority: 1,
+            preemptable: true,
             spec: Arc::clone(spec),
             ..PodObject::default()
-        })
+        }
     }
 
     fn pod_uid(self, number: u32) -> String {

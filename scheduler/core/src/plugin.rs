@@ -7,6 +7,7 @@ pub mod binpack;
 pub mod capacity;
 pub mod cdp;
 pub mod conformance;
+mod division;
 pub mod drf;
 pub mod gang;
 pub mod network_topology_aware;

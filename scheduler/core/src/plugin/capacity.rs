@@ -5,10 +5,12 @@
 //! | argument | default |
 //! | --- | --- |
 //! | `ancestorReclaimLevel` | 0; levels above a queue that must be above their share, too, before the queue gives |
+//! | `deservedByWeight` | false: queues that name no `deserved` share by weight what those leave that do, like plugin `proportion` |
 //!
 //! Quotas of device classes (`deviceclass/...`) are not enforced yet; they are no part of a queue's ordinary amounts (P30).
 
 mod attributes;
+mod by_weight;
 #[cfg(test)]
 mod tests;
 mod victims;
@@ -32,9 +34,11 @@ pub use attributes::share;
 pub struct Capacity {
     tree: bool,
     reclaim_level: u32,
+    by_weight: bool,
     queues: Vec<Attributes>,
     sums: Vec<Sums>,
-    /// What the attributes were derived from: `State::queue_epoch`, and what nodes offer.
+    /// What the attributes were derived from: `State::queue_epoch`, or where queues deserve by weight `State::quota_epoch`,
+    /// and what nodes offer.
     derived_from: Option<(u64, Ledger)>,
 }
 
@@ -112,6 +116,7 @@ impl Plugin for Capacity {
     }
 
     fn configure(&mut self, arguments: &Arguments, warnings: &mut Vec<String>) {
+        self.by_weight = arguments.bool("deservedByWeight", warnings).unwrap_or(false);
         let Some(level) = arguments.int("ancestorReclaimLevel", warnings) else { return };
         self.reclaim_level = u32::try_from(level).unwrap_or_else(|_| {
             warnings.push(format!("ancestorReclaimLevel {level} is out of range: 0 is used"));
@@ -125,18 +130,23 @@ impl Plugin for Capacity {
 
     fn open(&mut self, state: &State) {
         // The nodes are no limit for queues in a tree.
-        let offered = if self.tree { Ledger::default() } else { attributes::offered(state) };
+        let asks_nodes = !self.tree || self.by_weight;
+        let offered = if asks_nodes { attributes::offered(state) } else { Ledger::default() };
+        let epoch_now = if self.by_weight { state.quota_epoch } else { state.queue_epoch };
         let fresh = self
             .derived_from
             .as_ref()
-            .is_some_and(|(epoch, before)| *epoch == state.queue_epoch && before.same(&offered));
+            .is_some_and(|(epoch, before)| *epoch == epoch_now && before.same(&offered));
         if !fresh {
             self.queues = if self.tree {
                 attributes::in_tree(state)
             } else {
                 attributes::side_by_side(state, &offered)
             };
-            self.derived_from = Some((state.queue_epoch, offered));
+            if self.by_weight {
+                by_weight::fill(state, self.tree, &offered, &mut self.queues);
+            }
+            self.derived_from = Some((epoch_now, offered));
         }
         self.sums = attributes::sums(state, self.tree);
         for queue in 0..self.queues.len() as QueueId {

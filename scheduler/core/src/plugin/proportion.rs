@@ -4,20 +4,17 @@
 //! Differences from Volcano: queues without jobs have a share too; a weight of 0 counts as 1.
 
 use crate::event::QueueState;
+use crate::plugin::division::{Part, divide};
 use crate::plugin::quota::{self, at_least, real_capability, share_of};
 use crate::plugin::{Admission, Delta, Hooks, OrderKey, Plugin, Vote};
 use crate::state::State;
 use crate::state::classes::ClassId;
 use crate::state::jobs::JobId;
-use crate::state::queues::QueueId;
-use crate::state::resource::{CPU, Dim, EPSILON, Ledger, MEMORY, PODS, Vector, le};
+use crate::state::queues::{Queue, QueueId};
+use crate::state::resource::{CPU, Dim, Ledger, MEMORY, PODS, Vector, le};
 
 use super::Evictor;
 use crate::state::tasks::{NO_JOB, TaskId};
-
-/// Noise of the water filling as part of an amount; it is at least the tolerance, below which a remainder is no longer
-/// divided.
-const NOISE_PART: f64 = 1e-12;
 
 /// What a queue may have.
 #[derive(Clone, Debug, Default)]
@@ -35,109 +32,39 @@ pub struct Proportion {
 }
 
 impl Proportion {
-    /// Water filling (proportion step 7): in each round every queue that wants more gets its part by weight of
-    /// what remains, capped by real capability and request, lifted to its guarantee.
     fn fill(&mut self, state: &State) {
         let total = Vector::from(&state.total);
         let mut guaranteed = Vector::default();
         for queue in state.queues.iter().filter(|queue| queue.exists) {
             crate::state::add(&mut guaranteed, &queue.guarantee);
         }
-        self.queues.clear();
-        let mut requests = Vec::with_capacity(state.queues.len());
-        for queue in &state.queues {
-            self.queues.push(Attributes {
-                real_capability: real_capability(
-                    &total,
-                    &guaranteed,
-                    &queue.guarantee,
-                    queue.capability.as_ref(),
-                ),
-                ..Attributes::default()
-            });
-            requests.push(Vector::from(&queue.request));
-        }
+        let real = |queue: &Queue| {
+            let capability = queue.capability.as_ref();
+            real_capability(&total, &guaranteed, &queue.guarantee, capability)
+        };
         let order = by_name(state);
-        let mut remaining = total;
-        let mut met = vec![false; state.queues.len()];
-        for (met, queue) in met.iter_mut().zip(&state.queues) {
-            *met = queue.jobs == 0 || !queue.exists;
-        }
-        // Each round meets a queue, changes what remains, or is the last one.
-        loop {
-            let weights: f64 = order
-                .iter()
-                .filter(|&&q| !met[q as usize])
-                .map(|&q| f64::from(state.queues[q as usize].weight))
-                .sum();
-            if weights == 0.0 {
-                break;
+        let part = |&at: &QueueId| {
+            let queue = &state.queues[at as usize];
+            Part {
+                weight: f64::from(queue.weight),
+                request: Vector::from(&queue.request),
+                limit: real(queue),
+                guarantee: queue.guarantee.clone(),
+                absent: queue.jobs == 0 || !queue.exists,
             }
-            let before = remaining.clone();
-            let mut given = Vector::default();
-            for &q in &order {
-                let at = q as usize;
-                if met[at] {
-                    continue;
-                }
-                let queue = &state.queues[at];
-                let attributes = &mut self.queues[at];
-                let old = attributes.deserved.clone();
-                let ratio = f64::from(queue.weight) / weights;
-                let mut dims: Vec<Dim> = vec![CPU, MEMORY];
-                at_least(&mut dims, &before);
-                at_least(&mut dims, &old);
-                at_least(&mut dims, &queue.guarantee);
-                for dim in dims {
-                    let mut amount = old.get(dim) + before.get(dim) * ratio;
-                    if attributes.real_capability.has(dim) {
-                        amount = amount.min(attributes.real_capability.get(dim));
-                    }
-                    // A capability below the guarantee is still the ceiling (I4).
-                    let lift = queue.guarantee.get(dim).min(attributes.real_capability.get(dim));
-                    amount = amount.min(requests[at].get(dim)).max(lift);
-                    attributes.deserved.set(dim, amount);
-                    given.set(dim, given.get(dim) + amount - old.get(dim));
-                }
-                let satisfied = requests[at]
-                    .dims()
-                    .all(|dim| le(requests[at].get(dim), attributes.deserved.get(dim)));
-                met[at] = satisfied || same(&attributes.deserved, &old);
-            }
-            for dim in given.dims() {
-                let left = before.get(dim) - given.get(dim);
-                remaining.set(dim, left.max(0.0));
-            }
-            if remaining.is_empty() || remaining == before {
-                break;
-            }
-        }
-        for (at, attributes) in self.queues.iter_mut().enumerate() {
-            attributes.deserved = settled(&attributes.deserved);
-            attributes.share = share_of(&state.queues[at].allocated, &attributes.deserved);
+        };
+        let parts: Vec<Part> = order.iter().map(part).collect();
+        self.queues = vec![Attributes::default(); state.queues.len()];
+        for ((&at, part), deserved) in order.iter().zip(&parts).zip(divide(total.clone(), &parts)) {
+            let share = share_of(&state.queues[at as usize].allocated, &deserved);
+            let real_capability = part.limit.clone();
+            self.queues[at as usize] = Attributes { deserved, real_capability, share };
         }
     }
-}
-
-/// Adding parts leaves noise in the last bits, the rounds end while a little remains, and one bit too little would refuse a
-/// pod that fits exactly: amounts that miss a whole unit by noise alone become that unit.
-fn settled(deserved: &Vector) -> Vector {
-    let mut settled = Vector::default();
-    for dim in deserved.dims() {
-        let amount = deserved.get(dim);
-        let noise = (amount * NOISE_PART).max(EPSILON);
-        let whole = amount.round();
-        settled.set(dim, if (amount - whole).abs() <= noise { whole } else { amount });
-    }
-    settled
-}
-
-fn same(a: &Vector, b: &Vector) -> bool {
-    a.dims().chain(b.dims()).all(|dim| a.get(dim) == b.get(dim))
 }
 
 /// Queues in order of their names: rounding must not depend on the order in which they were seen.
-fn by_name(state: &State) -> Vec<QueueId> {
+pub(super) fn by_name(state: &State) -> Vec<QueueId> {
     let mut order: Vec<QueueId> = (0..state.queues.len() as QueueId).collect();
     order.sort_by(|&a, &b| state.queues[a as usize].name.cmp(&state.queues[b as usize].name));
     order

@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | `wfq.entry-charge` | `60s`: so much of a gang's run is charged when it starts |
 //! | `wfq.store-interval` | `5s`: least time between two writes of a queue's tag to its object |
+//! | `wfq.reclaim-lead` | `1m`: only from queues that are ahead by more than so much of the whole cluster's time a queue may reclaim that names no `deserved` |
 //!
 //! What else a team may set stands in its QueuePolicy: where its weight comes from, its credit, its burst, and how waiting counts against priority.
 //! The plugin orders; limits and guarantees are the business of `capacity` and `proportion`.
@@ -20,12 +21,13 @@ use std::sync::Arc;
 
 use tephra_api::conf::Arguments;
 
-use super::{Delta, Hooks, OrderKey, Plugin, QueueWord};
+use super::{Delta, Evictor, Hooks, OrderKey, Plugin, QueueWord, Vote};
 use crate::state::State;
 use crate::state::jobs::{Job, JobId};
 use crate::state::queue_tree::ROOT;
 use crate::state::queues::QueueId;
 use crate::state::resource::Ledger;
+use crate::state::tasks::{NO_JOB, TaskId};
 use crate::state::waiting::duration_ms;
 use record::Record;
 use turns::{Turns, Waits};
@@ -33,6 +35,7 @@ use weights::dominant_share;
 
 const ENTRY_CHARGE: &str = "wfq.entry-charge";
 const STORE_INTERVAL: &str = "wfq.store-interval";
+const RECLAIM_LEAD: &str = "wfq.reclaim-lead";
 /// No argument is longer: a day.
 const LONGEST_MS: i64 = 24 * 3_600_000;
 
@@ -41,6 +44,7 @@ const LONGEST_MS: i64 = 24 * 3_600_000;
 pub struct Wfq {
     entry_ms: i64,
     store_ms: i64,
+    lead_ms: i64,
     /// A flow per queue, by its number.
     turns: Turns,
     notes: Vec<Note>,
@@ -69,6 +73,7 @@ impl Default for Wfq {
         Self {
             entry_ms: 60_000,
             store_ms: 5_000,
+            lead_ms: 60_000,
             turns: Turns::default(),
             notes: Vec::new(),
             sums: Vec::new(),
@@ -197,15 +202,20 @@ impl Plugin for Wfq {
             | Hooks::QUEUE_ORDER
             | Hooks::VICTIM_QUEUE_ORDER
             | Hooks::OVERUSED
+            | Hooks::RECLAIMABLE
+            | Hooks::UNIFIED_EVICTABLE
+            | Hooks::SHIELD
             | Hooks::ACCOUNT
             | Hooks::OPEN
             | Hooks::QUEUE_WORDS
     }
 
     fn configure(&mut self, arguments: &Arguments, warnings: &mut Vec<String>) {
-        for (key, value) in
-            [(ENTRY_CHARGE, &mut self.entry_ms), (STORE_INTERVAL, &mut self.store_ms)]
-        {
+        for (key, value) in [
+            (ENTRY_CHARGE, &mut self.entry_ms),
+            (STORE_INTERVAL, &mut self.store_ms),
+            (RECLAIM_LEAD, &mut self.lead_ms),
+        ] {
             let Some(text) = arguments.string(key, warnings) else { continue };
             match duration_ms(&text).filter(|ms| (0..=LONGEST_MS).contains(ms)) {
                 Some(ms) => *value = ms,
@@ -277,6 +287,25 @@ impl Plugin for Wfq {
         if known > preemptor as usize && known > victim as usize {
             self.turns.leads(preemptor, victim).iter().for_each(|&lead| key.push_wide(-lead));
         }
+    }
+
+    /// A queue that shares by weight takes back only from those who had more than their turn so far: who has more at the
+    /// moment to make up for what it missed keeps it. What a queue names as deserved it gets back in any case.
+    fn victims(&self, state: &State, evictor: &Evictor, keep: &mut Vec<TaskId>) -> Vote {
+        if !evictor.why.is_reclaim() {
+            return Vote::Abstain;
+        }
+        let taker = state.jobs[evictor.job as usize].queue;
+        let known = self.turns.flows.len();
+        if known <= taker as usize || state.queues[taker as usize].deserved.is_some() {
+            return Vote::Permit;
+        }
+        keep.retain(|&task| {
+            let job = state.tasks[task].job;
+            let giver = if job == NO_JOB { taker } else { state.jobs[job as usize].queue };
+            known > giver as usize && self.turns.is_ahead_of(giver, taker, self.lead_ms)
+        });
+        Vote::Permit
     }
 
     /// The queue or one above it is ahead of siblings that wait, by more than its policy lets it.
