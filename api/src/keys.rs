@@ -137,6 +137,8 @@ pub const SUSPEND: &str = "tephra.sh/suspend";
 pub const SUSPENDED: &str = "tephra.sh/suspended";
 /// Annotation of a PodGroup: the scheduler holds room for the suspended gang, which may come back (value: id of the suspension).
 pub const RESUME: &str = "tephra.sh/resume";
+/// Annotation of an owner and its PodGroup: how often and how long it was suspended in its life (JSON).
+pub const SUSPENSIONS: &str = "tephra.sh/suspensions";
 /// Annotation of a running pod: write a checkpoint, `<id>;deadline=<RFC 3339>`.
 pub const CHECKPOINT_REQUEST: &str = "tephra.sh/checkpoint-request";
 /// Annotation that a pod writes on itself: the checkpoint of this id is written.
