@@ -18,5 +18,6 @@ pub mod reasons;
 pub mod resource;
 #[cfg(feature = "crd")]
 pub mod scheduling;
+pub mod suspension;
 #[cfg(feature = "crd")]
 pub mod topology;
