@@ -3,4 +3,5 @@
 pub mod conformance;
 pub mod faults;
 pub mod functions;
+pub mod proxy;
 pub mod rig;

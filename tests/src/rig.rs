@@ -17,6 +17,7 @@ pub mod pki;
 pub mod process;
 pub mod program;
 pub mod warden;
+pub mod witness;
 pub mod workload;
 
 use std::collections::BTreeMap;

@@ -301,7 +301,8 @@ impl<'a> Run<'a> {
         for (pod, node) in &bind.binds {
             let Some(number) = Gang::number_of(&pod.uid) else { continue };
             let spec = &self.templates[job.shape];
-            self.core.apply(gang.pod(self.plan, spec, number, Some(node)));
+            let runs = Some((&**node, self.now_ms));
+            self.core.apply(gang.pod(self.plan, spec, number, runs));
             self.states[gang.job].bound += 1;
         }
         if self.states[gang.job].bound == job.pods {

@@ -100,7 +100,7 @@ impl Gang {
         let pods = i64::from(job.pods);
         let estimate = job
             .estimate_ms
-            .map(|ms| (keys::EXPECTED_RUNTIME.to_owned(), format!("{}s", (ms / 1000).max(1))));
+            .map(|ms| (keys::EXPECTED_RUNTIME.to_owned(), format!("{}ms", ms.max(1))));
         Event::PodGroup(PodGroupObject {
             key: self.key(),
             uid: self.name(),
@@ -119,8 +119,14 @@ impl Gang {
         })
     }
 
-    /// One of its pods, waiting or running on a node.
-    pub fn pod(self, plan: &Plan, spec: &Arc<PodSpec>, number: u32, node: Option<&str>) -> Event {
+    /// One of its pods, waiting or running on a node since a time.
+    pub fn pod(
+        self,
+        plan: &Plan,
+        spec: &Arc<PodSpec>,
+        number: u32,
+        runs: Option<(&str, i64)>,
+    ) -> Event {
         let name = self.name();
         let uid = self.pod_uid(number);
         Event::Pod(PodObject {
@@ -131,8 +137,9 @@ impl Gang {
             group: Some(name),
             priority: 1,
             preemptable: true,
-            phase: if node.is_some() { PodPhase::Running } else { PodPhase::Pending },
-            node: node.map(str::to_owned),
+            phase: if runs.is_some() { PodPhase::Running } else { PodPhase::Pending },
+            node: runs.map(|(node, _)| node.to_owned()),
+            started_ms: runs.map(|(_, since_ms)| START_MS + since_ms),
             spec: Arc::clone(spec),
             ..PodObject::default()
         })

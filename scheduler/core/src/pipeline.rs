@@ -317,6 +317,13 @@ impl Pipeline {
         why == EvictFor::GangPreempt || self.with(why.hook()).any(|slot| slot.name == "priority")
     }
 
+    /// As [`Pipeline::only_below`], and no other tier of plugins is asked when it finds nobody.
+    pub fn strictly_below(&self, why: EvictFor) -> bool {
+        let mut asked = self.slots.iter().filter(|slot| slot.hooks.contains(why.hook()));
+        let tier = asked.clone().find(|slot| slot.name == "priority").map(|slot| slot.tier);
+        tier.is_some_and(|tier| asked.all(|slot| slot.tier == tier))
+    }
+
     /// The queue may take room from others for a pod of this class.
     pub fn preemptive(&self, state: &State, queue: QueueId, class: ClassId) -> bool {
         self.with(Hooks::PREEMPTIVE).all(|slot| slot.plugin.preemptive(state, queue, class))
@@ -403,10 +410,10 @@ impl Pipeline {
     }
 
     /// As [`Pipeline::job_pipelined`], with the text of the plugin that rejects. Lack of room rejects nobody whose queue
-    /// deserves the room and will take it back.
-    pub fn job_enqueueable(&mut self, state: &State, job: JobId) -> Admission {
+    /// deserves the room and will take it back, and nobody who is `near` enough to the head of its queue to have a reservation.
+    pub fn job_enqueueable(&mut self, state: &State, job: JobId, near: bool) -> Admission {
         let entitles = |slot: &Slot| slot.plugin.entitled(state, job);
-        let entitled = self.reclaims && self.with(Hooks::JOB_ENQUEUEABLE).any(entitles);
+        let entitled = near || self.reclaims && self.with(Hooks::JOB_ENQUEUEABLE).any(entitles);
         let mut permitted_in = None;
         for slot in self.with_mut(Hooks::JOB_ENQUEUEABLE) {
             if permitted_in.is_some_and(|tier| tier < slot.tier) {

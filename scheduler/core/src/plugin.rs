@@ -23,7 +23,7 @@ pub mod resourcequota;
 pub mod sla;
 pub mod tdm;
 #[cfg(test)]
-mod test_world;
+pub(crate) mod test_world;
 pub mod wfq;
 
 use bitflags::bitflags;

@@ -27,7 +27,7 @@ impl<'c> Probe<'c> {
     /// Would the job be admitted? `false` for unknown jobs.
     pub fn job_enqueueable(&mut self, job: &ObjectKey) -> bool {
         let Some(job) = self.core.state.job(job) else { return false };
-        let admission = self.core.pipeline.job_enqueueable(&self.core.state, job);
+        let admission = self.core.pipeline.job_enqueueable(&self.core.state, job, false);
         admission.vote != crate::plugin::Vote::Reject
     }
 

@@ -12,7 +12,7 @@ pub type MakePlugin = fn() -> Box<dyn Plugin>;
 pub const ACTIONS: &[(&str, MakeAction)] = &[
     ("enqueue", || Box::new(action::enqueue::Enqueue)),
     ("allocate", || Box::new(action::allocate::Allocate)),
-    ("preempt", || Box::new(action::preempt::Preempt)),
+    ("preempt", || Box::<action::preempt::Preempt>::default()),
     ("reclaim", || Box::new(action::reclaim::Reclaim)),
     ("gangpreempt", || Box::<action::gangpreempt::GangPreempt>::default()),
     ("gangreclaim", || Box::<action::gangreclaim::GangReclaim>::default()),

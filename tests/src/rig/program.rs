@@ -55,6 +55,8 @@ pub struct SchedulerFlags {
     pub pool: String,
     /// Who it is.
     pub identity: Identity,
+    /// Where it finds the server, e.g. behind a proxy; `None`: as its identity does.
+    pub kubeconfig: Option<PathBuf>,
     /// Name of its lease; `None` runs without one.
     pub lease: Option<String>,
     /// Further flags.
@@ -64,7 +66,13 @@ pub struct SchedulerFlags {
 impl SchedulerFlags {
     /// The scheduler of a pool, without a lease.
     pub fn new(pool: &str) -> Self {
-        Self { pool: pool.to_owned(), identity: Identity::SCHEDULER, lease: None, more: Vec::new() }
+        Self {
+            pool: pool.to_owned(),
+            identity: Identity::SCHEDULER,
+            kubeconfig: None,
+            lease: None,
+            more: Vec::new(),
+        }
     }
 }
 
@@ -75,7 +83,9 @@ impl Rig {
     /// When the binary is missing.
     pub fn scheduler(&self, binaries: &Path, flags: &SchedulerFlags) -> anyhow::Result<Process> {
         let mut command = Command::new(program(binaries, "tephra-scheduler")?);
-        command.arg(format!("--kubeconfig={}", self.kubeconfig(flags.identity).display())).args([
+        let kubeconfig = flags.kubeconfig.clone();
+        let kubeconfig = kubeconfig.unwrap_or_else(|| self.kubeconfig(flags.identity));
+        command.arg(format!("--kubeconfig={}", kubeconfig.display())).args([
             format!("--scheduler-name={}", flags.pool),
             format!("--node-selector={}:{}", nodes::POOL_LABEL, flags.pool),
             "--scheduler-conf=volcano".to_owned(),

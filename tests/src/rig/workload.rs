@@ -68,6 +68,8 @@ pub struct PodTemplate {
     pub cpu: String,
     /// PodGroup to belong to.
     pub group: Option<String>,
+    /// How long it runs, a Go duration; `None`: until it is deleted.
+    pub run_for: Option<String>,
 }
 
 impl PodTemplate {
@@ -76,6 +78,9 @@ impl PodTemplate {
         let mut annotations = json!({});
         if let Some(group) = &self.group {
             annotations["scheduling.k8s.io/group-name"] = json!(group);
+        }
+        if let Some(run_for) = &self.run_for {
+            annotations["tephra.sh/run-for"] = json!(run_for);
         }
         json!({
             "metadata": {"name": name, "annotations": annotations, "labels": {"app": "rig"}},
@@ -128,6 +133,10 @@ pub struct Gang {
     pub scheduler: String,
     /// CPU request of each pod.
     pub cpu: String,
+    /// `spec.priorityClassName` of the PodGroup.
+    pub priority_class: Option<String>,
+    /// How long each pod runs, a Go duration; `None`: until it is deleted.
+    pub run_for: Option<String>,
 }
 
 impl Gang {
@@ -137,15 +146,19 @@ impl Gang {
             scheduler: self.scheduler.clone(),
             cpu: self.cpu.clone(),
             group: Some(self.name.clone()),
+            run_for: self.run_for.clone(),
         };
         (0..self.members).map(move |index| (format!("{}-{index}", self.name), template.clone()))
     }
 
     fn pod_group(&self) -> anyhow::Result<DynamicObject> {
+        let mut spec = json!({"minMember": self.min_member, "queue": self.queue});
+        if let Some(class) = &self.priority_class {
+            spec["priorityClassName"] = json!(class);
+        }
         object(json!({
             "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
-            "metadata": {"name": self.name},
-            "spec": {"minMember": self.min_member, "queue": self.queue},
+            "metadata": {"name": self.name}, "spec": spec,
         }))
     }
 }

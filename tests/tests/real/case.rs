@@ -125,6 +125,8 @@ impl Case {
             min_member: members,
             scheduler: self.name.to_owned(),
             cpu: cpu.to_owned(),
+            priority_class: None,
+            run_for: None,
         }
     }
 

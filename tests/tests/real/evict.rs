@@ -13,7 +13,7 @@ use tephra_tests::rig::workload::{self, Gang};
 use crate::case::{Case, condition, cpus};
 
 /// A configuration with these actions; proportion decides on shares.
-fn configuration(case: &Case, actions: &str) -> PathBuf {
+pub(crate) fn configuration(case: &Case, actions: &str) -> PathBuf {
     let text = format!(
         "actions: \"{actions}\"\ntiers:\n- plugins: [{{name: priority}}, {{name: gang}}, {{name: conformance}}]\n- plugins: [{{name: predicates}}, {{name: proportion}}, {{name: nodeorder}}]\n"
     );
@@ -35,17 +35,18 @@ async fn alive(case: &Case, gang: &str) -> usize {
     list.iter().filter(of_gang).filter(stays).count()
 }
 
-/// Pods of the case that the scheduler deleted.
-fn evicted(case: &mut Case) -> usize {
+/// Pods of the case that its schedulers deleted.
+pub(crate) fn evicted(case: &mut Case) -> usize {
     let namespace = case.name;
     let deletes = case.writes().iter().filter(|record| {
         let of_case = record.object_ref.as_ref().is_some_and(|it| it.namespace == namespace);
         of_case && record.accepted() && record.verb == "delete" && record.resource() == "pods"
     });
-    deletes.filter(|record| record.user() == Identity::SCHEDULER.user).count()
+    let ours = [Identity::SCHEDULER.user, Identity::RIVAL.user];
+    deletes.filter(|record| ours.contains(&record.user())).count()
 }
 
-async fn running(case: &Case, gang: &str, pods: u64) {
+pub(crate) async fn running(case: &Case, gang: &str, pods: u64) {
     let what = format!("{pods} running");
     case.pod_group_where(gang, &what, |group| {
         group["status"]["phase"] == "Running" && group["status"]["running"] == pods
@@ -53,17 +54,26 @@ async fn running(case: &Case, gang: &str, pods: u64) {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pod_of_higher_priority_takes_the_place_of_one_spare_pod_of_a_lower_gang() {
-    let Some(mut case) = Case::open("preempt", 1, cpus(3)).await else { return };
+/// The PriorityClass of [`urgent`]; it may be there from an earlier case on the same server.
+pub(crate) async fn create_urgent_class(case: &Case) {
     let classes: Api<PriorityClass> = Api::all(case.client.clone());
     let class = PriorityClass {
         metadata: kube::core::ObjectMeta { name: Some("urgent".to_owned()), ..Default::default() },
         value: 1_000,
         ..PriorityClass::default()
     };
-    // It may be there from an earlier run on the same server.
     let _ = classes.create(&PostParams::default(), &class).await;
+}
+
+/// A gang of higher priority in the case's queue.
+pub(crate) fn urgent(case: &Case, members: u32) -> Gang {
+    Gang { priority_class: Some("urgent".to_owned()), ..case.gang("urgent", members, "1") }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_of_higher_priority_takes_the_place_of_one_spare_pod_of_a_lower_gang() {
+    let Some(mut case) = Case::open("preempt", 1, cpus(3)).await else { return };
+    create_urgent_class(&case).await;
     let conf = configuration(&case, "enqueue, allocate, preempt, backfill");
     let _scheduler = case.scheduler(&[&format!("--scheduler-conf={}", conf.display())]);
 
@@ -71,16 +81,7 @@ async fn a_pod_of_higher_priority_takes_the_place_of_one_spare_pod_of_a_lower_ga
     case.create(std::slice::from_ref(&low)).await;
     running(&case, "low", 3).await;
 
-    let urgent = case.gang("urgent", 1, "1");
-    workload::create_pod_groups(&case.client, case.name, std::slice::from_ref(&urgent))
-        .await
-        .expect("the PodGroup");
-    let priority = json!({"spec": {"priorityClassName": "urgent"}});
-    workload::pod_groups(&case.client, case.name)
-        .patch("urgent", &PatchParams::default(), &Patch::Merge(&priority))
-        .await
-        .expect("patched");
-    workload::create_pods(&case.client, case.name, urgent.pods()).await.expect("the pod");
+    case.create(&[urgent(&case, 1)]).await;
     running(&case, "urgent", 1).await;
     running(&case, "low", 2).await;
     assert_eq!((alive(&case, "low").await, evicted(&mut case)), (2, 1));

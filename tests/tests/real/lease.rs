@@ -33,6 +33,25 @@ fn takeover(records: &[Record], identity: Identity, lease: &str) -> Option<usize
     })
 }
 
+/// Once the second scheduler has the case's lease the first writes nothing any more, and the second nothing before that.
+pub(crate) fn assert_fenced(case: &mut Case) {
+    let lease = case.name;
+    let records = case.writes();
+    let at = takeover(records, Identity::RIVAL, lease).expect("the second got the lease");
+    let acquired = records[at].answered;
+    let late: Vec<_> = records
+        .iter()
+        .filter(|record| record.user() == Identity::SCHEDULER.user && record.received > acquired)
+        .filter(|record| record.accepted() || record.resource() != "leases")
+        .collect();
+    assert!(late.is_empty(), "the deposed scheduler wrote: {late:#?}");
+    let early: Vec<_> = records[..at]
+        .iter()
+        .filter(|record| record.user() == Identity::RIVAL.user && record.resource() != "leases")
+        .collect();
+    assert!(early.is_empty(), "the second scheduler wrote before it led: {early:#?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_scheduler_takes_over_and_the_paused_first_writes_nothing_when_it_resumes() {
     let Some(mut case) = Case::open("lease", 41, cpus(10)).await else { return };
@@ -63,21 +82,7 @@ async fn a_second_scheduler_takes_over_and_the_paused_first_writes_nothing_when_
     let stored = case.assert_bound_once(410).await;
     stored.assert_at_most_per_node(10);
     stored.assert_whole(10);
-    let lease = case.name;
-    let records = case.writes();
-    let at = takeover(records, Identity::RIVAL, lease).expect("the second got the lease");
-    let acquired = records[at].answered;
-    let late: Vec<_> = records
-        .iter()
-        .filter(|record| record.user() == Identity::SCHEDULER.user && record.received > acquired)
-        .filter(|record| record.accepted() || record.resource() != "leases")
-        .collect();
-    assert!(late.is_empty(), "the deposed scheduler wrote: {late:#?}");
-    let early: Vec<_> = records[..at]
-        .iter()
-        .filter(|record| record.user() == Identity::RIVAL.user && record.resource() != "leases")
-        .collect();
-    assert!(early.is_empty(), "the second scheduler wrote before it led: {early:#?}");
-    let by_second = records.iter().filter(|record| record.user() == Identity::RIVAL.user);
+    assert_fenced(&mut case);
+    let by_second = case.writes().iter().filter(|record| record.user() == Identity::RIVAL.user);
     assert!(by_second.filter(|record| record.binding().is_some()).count() > 400 - bound);
 }

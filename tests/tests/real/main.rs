@@ -7,6 +7,8 @@
 mod case;
 mod crash;
 mod evict;
+mod fair;
+mod fault;
 mod foreign;
 mod gang;
 mod lease;

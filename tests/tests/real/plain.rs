@@ -11,8 +11,12 @@ use crate::case::{Case, cpus};
 async fn plain_pods_get_a_pod_group_each_and_run() {
     let Some(mut case) = Case::open("plain", 2, cpus(4)).await else { return };
     let _scheduler = case.scheduler(&[]);
-    let template =
-        PodTemplate { scheduler: case.name.to_owned(), cpu: "1".to_owned(), group: None };
+    let template = PodTemplate {
+        scheduler: case.name.to_owned(),
+        cpu: "1".to_owned(),
+        group: None,
+        run_for: None,
+    };
     let pods = (0..6).map(|index| (format!("plain-{index}"), template.clone()));
     workload::create_pods(&case.client, case.name, pods).await.expect("pods");
     case.bound(6).await;

@@ -83,6 +83,21 @@ fn volcano_gives_a_team_with_gangs_of_sixty_percent_of_the_pool_nothing() {
 }
 
 #[test]
+fn tephra_gives_every_team_its_share_whatever_the_size_of_its_gangs() {
+    let workload = shipped("big-gang-short.yaml");
+    let report = play(&workload, &policies(&["tephra".to_owned()]).expect("built in"));
+    for cell in report.runs.iter().filter(|cell| cell.policy == "tephra") {
+        let figure = |name: &str| cell.median[name].as_f64().expect("a number");
+        let which = &cell.variant;
+        // No two teams that wait are further apart than one of the largest jobs: fair queueing promises two.
+        assert!(figure("normalisedLag") < 1.0, "{which}: {}", figure("normalisedLag"));
+        assert!(figure("jain") > 0.97, "{which}: {}", figure("jain"));
+        assert!(figure("utilisation") > 0.95, "{which}: {}", figure("utilisation"));
+    }
+    assert_eq!(report.runs.len(), 4);
+}
+
+#[test]
 fn a_victim_is_counted_and_runs_again_from_its_last_checkpoint() {
     // The second queue's burst takes back its half of the pool from the first by deleting pods.
     let text = "

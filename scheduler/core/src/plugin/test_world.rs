@@ -38,7 +38,7 @@ pub(super) fn amounts(text: &str) -> Amounts {
 }
 
 /// An open queue below `parent`.
-pub(super) fn queue(name: &str, parent: &str) -> QueueObject {
+pub(crate) fn queue(name: &str, parent: &str) -> QueueObject {
     QueueObject {
         name: name.to_owned(),
         parent: parent.to_owned(),

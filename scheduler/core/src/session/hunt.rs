@@ -3,6 +3,8 @@
 //! gangs. Everything is an operation in the journal, so a gang that cannot start leaves no trace; of a plan that works,
 //! every victim is spared that is not needed ([`super::spare`]). Who may leave is decided in [`super::victims`].
 
+use rustc_hash::FxHashMap;
+
 use super::ranking::{Question, Ranking, copies};
 use super::statement::{Op, Savepoint};
 use super::{Refusal, Session};
@@ -11,6 +13,7 @@ use crate::plugin::EvictFor;
 use crate::state::classes::ClassId;
 use crate::state::jobs::JobId;
 use crate::state::nodes::{LANES, NO_NODE, NodeId};
+use crate::state::queues::QueueId;
 use crate::state::reach::Leaving;
 use crate::state::resource::PODS;
 use crate::state::status::Status;
@@ -81,15 +84,27 @@ impl Session<'_> {
     /// A search on the nodes that are seen; true when it succeeds.
     fn hunt_here(&mut self, why: EvictFor, prey: Prey, job: JobId, whole_gangs: bool) -> bool {
         let queue = self.state.jobs[job as usize].queue;
-        let mut tasks = self.waiting_in_order(job);
+        let mut tasks = self.waiting_pods(job);
         if prey == Prey::OtherQueues {
-            let class = |task: TaskId| self.state.tasks[task].class;
-            tasks.retain(|&task| self.pipeline.preemptive(self.state, queue, class(task)));
+            let mut known: Option<(ClassId, bool)> = None;
+            tasks.retain(|&task| {
+                let class = self.state.tasks[task].class;
+                let answer = known.filter(|(of, _)| *of == class).map_or_else(
+                    || self.pipeline.preemptive(self.state, queue, class),
+                    |(_, answer)| answer,
+                );
+                known = Some((class, answer));
+                answer
+            });
         }
-        let mut hunt = self.begin_hunt(why, prey, job, whole_gangs);
-        if tasks.is_empty() || self.is_hopeless(&hunt, &tasks) {
+        if tasks.is_empty() {
             return false;
         }
+        let mut hunt = self.begin_hunt(why, prey, job, whole_gangs);
+        if self.is_hopeless(&hunt, &tasks) {
+            return false;
+        }
+        self.sort_tasks(&mut tasks);
         let from = self.journal.savepoint();
         for task in tasks {
             if !self.pipeline.job_starving(self.state, job) {
@@ -123,12 +138,22 @@ impl Session<'_> {
             && self.pipeline.job_starving(self.state, job)
     }
 
-    /// Waiting pods of a job, best-effort ones included, in the order in which they are placed.
-    fn waiting_in_order(&self, job: JobId) -> Vec<TaskId> {
+    /// Waiting pods of a job, best-effort ones included.
+    fn waiting_pods(&self, job: JobId) -> Vec<TaskId> {
         let mut tasks = super::order::pending_tasks(self.state, job, false);
         tasks.extend(super::order::pending(self.state, job, true));
-        self.sort_tasks(&mut tasks);
         tasks
+    }
+
+    /// By queue the lowest priority of its jobs that have pods to give: where only lower priorities may be evicted, nobody needs to look for
+    /// prey whose priority is not above that.
+    pub fn lowest_with_prey(&self) -> FxHashMap<QueueId, i32> {
+        let mut lowest: FxHashMap<QueueId, i32> = FxHashMap::default();
+        for row in self.state.jobs.iter().filter(|row| row.live && row.runs_pods()) {
+            let lowest = lowest.entry(row.queue).or_insert(row.priority);
+            *lowest = row.priority.min(*lowest);
+        }
+        lowest
     }
 
     fn begin_hunt(&mut self, why: EvictFor, prey: Prey, job: JobId, whole_gangs: bool) -> Hunt {

@@ -65,6 +65,11 @@ impl Heaps {
         }
     }
 
+    /// Jobs of the queue are in it.
+    pub fn has_jobs_of(&self, queue: QueueId) -> bool {
+        self.queues.get(&queue).is_some()
+    }
+
     /// Takes the first queue.
     pub fn pop_queue(&mut self) -> Option<QueueId> {
         self.queues.pop().map(|(queue, _)| queue)

@@ -6,6 +6,8 @@
 
 mod forecast;
 mod search;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -36,6 +38,8 @@ pub(crate) struct Line {
     refused: FxHashMap<QueueId, u32>,
     /// Holders whose turn came.
     seen: FxHashSet<JobId>,
+    /// What heads ask for that have no reservation yet: nobody behind them in the line gets one in their pool.
+    before: Vec<Demand>,
     /// Gangs that were refused while room was kept from them.
     held_back: FxHashSet<JobId>,
 }
@@ -175,18 +179,14 @@ impl Session<'_> {
         self.end_reservations(|held| held.queue == queue && held.job != job);
         self.line.seen.insert(job);
         let own = self.state.reservations.held.iter().position(|held| held.job == job);
-        if own.is_some_and(|at| !self.state.reservations.held[at].late)
-            || now_ms - waiting.since_ms < rules.hold_ms
-        {
+        if own.is_some_and(|at| !self.state.reservations.held[at].late) {
             return None;
         }
-        let in_pool = self
-            .state
-            .reservations
-            .held
-            .iter()
-            .filter(|held| held.job != job && self.share_nodes(&held.demand, &demand));
-        if in_pool.count() >= rules.per_pool {
+        let others = self.state.reservations.held.iter().filter(|held| held.job != job);
+        let others = others.map(|held| &held.demand).chain(&self.line.before);
+        let in_pool = others.filter(|other| self.share_nodes(other, &demand)).count();
+        if in_pool >= rules.per_pool || now_ms - waiting.since_ms < rules.hold_ms {
+            self.line.before.push(demand);
             return None;
         }
         self.lift();

@@ -86,14 +86,16 @@ impl Session<'_> {
         plan
     }
 
-    /// Spares members of one job. Where too few come back for its gang to be whole, the small ones are tried first, so that
-    /// as many as possible come back; where that does not do either, they all go.
+    /// Spares members of one job. Where too few come back for its gang to be whole, others are tried first (see [`orders`]);
+    /// where that does not do either, they all go.
     fn spare_members(&mut self, plan: &mut Plan, job: JobId, victims: &[Victim]) {
         let mut small_first = victims.to_vec();
         small_first.sort_by_cached_key(|&(task, _)| self.weight(self.state.tasks[task].class));
-        for order in [victims, &small_first] {
+        let row = &self.state.jobs[job as usize];
+        let lacks = if self.pipeline.gang { row.lacks() as usize } else { 0 };
+        for order in orders(victims, small_first, lacks) {
             let mut spared: Vec<TaskId> = Vec::new();
-            for &victim in order {
+            for victim in order {
                 if self.can_spare(plan, victim) {
                     spared.push(victim.0);
                 }
@@ -197,4 +199,26 @@ impl Session<'_> {
             holds
         })
     }
+}
+
+/// Gangs with more victims than this are not tried in every choice of members.
+const EVERY_CHOICE: usize = 8;
+
+/// The orders in which the victims of a gang are asked to come back: the last one first; the small ones first, so that
+/// as many as possible come back; then, of a gang of a few pods, every choice of as many as it needs. (Who comes back decides
+/// who else can: a small pod that takes the only room a promised place could move to keeps two others away.)
+fn orders(
+    victims: &[Victim],
+    small_first: Vec<Victim>,
+    lacks: usize,
+) -> impl Iterator<Item = Vec<Victim>> {
+    let count = if victims.len() <= EVERY_CHOICE { victims.len() } else { 0 };
+    let choices = (0..1_u32 << count).filter(move |bits| bits.count_ones() as usize == lacks);
+    let of_choice = small_first.clone();
+    let chosen_first = choices.map(move |bits| {
+        let numbered = of_choice.iter().enumerate();
+        let (chosen, rest): (Vec<_>, Vec<_>) = numbered.partition(|(at, _)| bits >> at & 1 == 1);
+        chosen.into_iter().chain(rest).map(|(_, &victim)| victim).collect()
+    });
+    [victims.to_vec(), small_first].into_iter().chain(chosen_first)
 }

@@ -290,6 +290,18 @@ impl Job {
         self.tasks.is_empty() && self.claims_in_vain()
     }
 
+    /// Some of its pods have nodes and are not leaving: they could be asked to.
+    pub fn runs_pods(&self) -> bool {
+        self.counts.of(Status::Bound) + self.counts.of(Status::Running) > 0
+    }
+
+    /// Admitted and below its minimum, and more than scheduling gates or pods that nobody creates keeps it from starting.
+    pub fn awaits_room(&self) -> bool {
+        let comes =
+            if self.tasks.is_empty() { !self.lapsed } else { !self.pending.same(&self.gated) };
+        self.phase == PodGroupPhase::Inqueue && self.lacks() > 0 && comes
+    }
+
     /// Admitted with a claim, but none of its pods has a node.
     pub fn claims_in_vain(&self) -> bool {
         let claims = self.group.as_ref().is_some_and(|group| group.min_resources.is_some());

@@ -211,6 +211,27 @@ fn an_entry_charge_is_given_back_when_the_gang_ends_or_has_run_as_long() {
 }
 
 #[test]
+fn who_comes_beside_short_jobs_starts_level_with_what_they_have_used() {
+    let parents = [None, Some(0), Some(0)];
+    let mut turns = Story::new(&parents, &[1, 3, 1], 0).turns;
+    // Short jobs fill the cluster and more of them wait; far more was paid on entry than they use.
+    let busy = &mut turns.flows[1];
+    busy.waits = Waits::Room;
+    busy.enter(WHOLE, 60_000);
+    busy.rate = WHOLE;
+    turns.settle();
+    turns.close();
+    turns.run(3_000);
+    turns.flows[2].waits = Waits::Room;
+    turns.settle();
+    let used = 1_000 * WHOLE;
+    assert_eq!((turns.flows[1].tag(), turns.flows[2].tag()), (20_000 * WHOLE, used));
+    turns.flows[1].rate = 0;
+    turns.flows[1].refund(60_000);
+    assert_eq!(turns.flows[1].tag(), used, "neither is behind the other when they end");
+}
+
+#[test]
 fn a_flow_that_is_held_back_by_a_limit_saves_nothing_up() {
     let parents = [None, Some(0), Some(0)];
     let mut story = Story::new(&parents, &[1, 1, 1], 0);

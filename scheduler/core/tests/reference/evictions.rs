@@ -344,3 +344,26 @@ fn the_random_clusters_lead_to_evictions_of_every_kind() {
     }
     assert!(evicted.iter().all(|&count| count >= 10), "{evicted:?}");
 }
+
+/// Two pods of the resident gang have to come back. The first that could takes the room that the two others need.
+#[test]
+fn who_comes_back_of_a_gang_is_chosen_so_that_it_stays_whole() {
+    let resident = |queue, min, pods: &[(u8, usize)]| Resident {
+        queue,
+        class: 0,
+        min,
+        pods: pods.iter().map(|&(shape, node)| (shape, node, true)).collect(),
+    };
+    let seed = Seed {
+        action: 2,
+        nodes: vec![(2, 1), (4, 1), (2, 0)],
+        residents: vec![
+            resident(true, 2, &[(0, 1), (2, 0), (3, 1), (0, 0)]),
+            resident(false, 0, &[(0, 2)]),
+        ],
+        class: 1,
+        pods: vec![1, 1],
+        min: 2,
+    };
+    assert_eq!(seed.judge(), Ok(2));
+}

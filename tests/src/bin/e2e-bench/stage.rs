@@ -60,6 +60,8 @@ impl<'a> Stage<'a> {
             min_member: self.gang,
             scheduler: NAME.to_owned(),
             cpu: "1".to_owned(),
+            priority_class: None,
+            run_for: None,
         };
         (0..self.pods / self.gang).map(gang).collect()
     }

@@ -151,15 +151,15 @@ impl Turns {
     }
 
     /// The session is over, and [`Flow::waits`] tells what is left. A flow with nothing left is backlogged no more, and virtual times have come up to
-    /// the tags with which flows below them started something.
+    /// the service of flows below them that started something.
     pub fn close(&mut self) {
         for at in 0..self.flows.len() {
             let flow = &mut self.flows[at];
             flow.backlogged &= flow.waits == Waits::Room;
-            let tag = flow.service + flow.prepaid;
+            let service = flow.service;
             if let Some(parent) = flow.parent.filter(|_| flow.started > 0) {
                 let above = &mut self.flows[parent as usize];
-                above.virtual_time = above.virtual_time.max(tag);
+                above.virtual_time = above.virtual_time.max(service);
             }
         }
     }
@@ -185,14 +185,15 @@ impl Turns {
         self.follow(|flow| flow.backlogged);
     }
 
-    /// Moves each virtual time (V) up to the tag of the flow below that goes first.
+    /// Moves each virtual time (V) up to the service of the flow below that goes first. What that has paid on entry does not count: much of it is given
+    /// back when jobs are short, and whoever came meanwhile would have to wait until it is used up.
     fn follow(&mut self, counts: impl Fn(&Flow) -> bool) {
         for parent in 0..self.children.len() {
             let below = self.children[parent].iter().map(|&at| &self.flows[at as usize]);
             let first = below.filter(|flow| counts(flow)).min_by_key(|flow| flow.turn());
-            if let Some(tag) = first.map(Flow::tag) {
+            if let Some(service) = first.map(|flow| flow.service) {
                 let flow = &mut self.flows[parent];
-                flow.virtual_time = flow.virtual_time.max(tag);
+                flow.virtual_time = flow.virtual_time.max(service);
             }
         }
     }

@@ -165,10 +165,11 @@ impl State {
         row.preemptable = pod.preemptable;
         row.cooling_until_ms = pod.cooling_until_ms;
         row.runtime_ms = pod.runtime_ms.unwrap_or(0);
-        match started(pod.started_ms, pod.created_ms, status) {
-            0 if status.occupies() => {}
-            started_ms => row.started_ms = started_ms,
-        }
+        row.started_ms = match pod.started_ms {
+            // Until its kubelet says more, it has run since it was bound, not since it began to wait.
+            None | Some(0) if status.occupies() && row.started_ms > 0 => row.started_ms,
+            told_ms => started(told_ms, pod.created_ms, status),
+        };
         row.held = held;
         if pod.scheduled_condition.is_none() {
             row.told = None;
