@@ -10,17 +10,18 @@ mod kubeflow;
 mod ray;
 mod train_job;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{
-    Api, Client, ResourceExt,
+    Api, Client,
     api::{ApiResource, DynamicObject},
     core::GroupVersionKind,
 };
 use serde_json::{Map, Value, json};
-use tephra_api::keys;
+use tephra_api::{
+    keys,
+    suspension::{Owner, Record},
+};
 
-use super::record::{OwnerRef, Record, parse};
-use super::steps::SwitchSeen;
+use super::{gang::annotation, steps::SwitchSeen};
 use crate::refusal::{Doing, ReconcileError};
 
 /// Where most kinds have their switch.
@@ -35,7 +36,7 @@ pub(super) struct Switch {
     plural: &'static str,
     /// Field that holds `true` while it is suspended.
     path: &'static [&'static str],
-    /// Its controller deletes the PodGroup of a suspended job: the record on the owner must be complete.
+    /// Its operator deletes the PodGroup of a suspended job, or may do so: another one waits in its place.
     pub(super) loses_group: bool,
     /// Whether the object has ended.
     finished: fn(&Value) -> bool,
@@ -57,12 +58,6 @@ fn switch_of(api_version: &str, kind: &str) -> Option<&'static Switch> {
 }
 
 impl Switch {
-    fn resource(&self, api_version: &str) -> ApiResource {
-        let version = api_version.rsplit('/').next().unwrap_or_default();
-        let kind = GroupVersionKind::gvk(self.group, version, self.kind);
-        ApiResource::from_gvk_with_plural(&kind, self.plural)
-    }
-
     /// A merge patch that sets the switch.
     fn set(&self, on: bool) -> Value {
         self.path.iter().rev().fold(json!(on), |inner, field| {
@@ -72,87 +67,102 @@ impl Switch {
 }
 
 /// An owner as it is stored.
-pub(super) struct Owner {
+#[derive(Clone)]
+pub(super) struct Switched {
     pub(super) switch: &'static Switch,
-    pub(super) reference: OwnerRef,
-    object: DynamicObject,
-    pub(super) api: Api<DynamicObject>,
+    pub(super) reference: Owner,
+    pub(super) object: Value,
 }
 
-impl Owner {
-    /// Reads the object of a reference; `None` when its kind has no switch, or it does not exist with this uid.
-    pub(super) async fn read(
-        client: &Client,
-        namespace: &str,
-        reference: &OwnerRef,
-    ) -> Result<Option<Owner>, ReconcileError> {
-        let OwnerRef { api_version, kind, name, uid } = reference;
-        let Some(switch) = switch_of(api_version, kind) else { return Ok(None) };
-        let kind_served = switch.resource(api_version);
-        let api = Api::namespaced_with(client.clone(), namespace, &kind_served);
-        let found: Option<DynamicObject> =
-            api.get_opt(name).await.doing(|| format!("read {kind} {namespace}/{name}"))?;
-        let found = found.filter(|object| object.uid().as_ref() == Some(uid));
-        Ok(found.map(|object| Owner { switch, reference: reference.clone(), object, api }))
-    }
-
-    /// Walks up from a controller reference; `None`: nobody there has a switch.
-    pub(super) async fn above(
-        client: &Client,
-        namespace: &str,
-        first: Option<OwnerRef>,
-    ) -> Result<Option<Owner>, ReconcileError> {
-        let (mut next, mut top) = (first, None);
-        for _ in 0..DEPTH {
-            let Some(reference) = next else { break };
-            let Some(owner) = Owner::read(client, namespace, &reference).await? else { break };
-            next = controller(owner.object.owner_references());
-            top = Some(owner);
-        }
-        Ok(top)
+impl Switched {
+    /// The object of a reference; none when its kind has no switch, or it is another object of that name.
+    pub(super) fn of(reference: &Owner, object: Value) -> Option<Switched> {
+        let switch = switch_of(&reference.api_version, &reference.kind)?;
+        let meant = object["metadata"]["uid"] == *reference.uid;
+        meant.then(|| Switched { switch, reference: reference.clone(), object })
     }
 
     /// What a decision needs.
     pub(super) fn seen(&self) -> SwitchSeen {
-        let data = &self.object.data;
-        let at =
-            |value, field: &&str| -> &Value { &Value::get(value, *field).unwrap_or(&Value::Null) };
-        let switch = self.switch.path.iter().fold(data, at);
-        let annotations = self.object.annotations();
+        let at = |value: &Value, field: &&str| value.get(*field).cloned().unwrap_or_default();
+        let switch =
+            self.switch.path.iter().fold(self.object.clone(), |value, field| at(&value, field));
+        let hold = annotation(&self.object, keys::HOLD).is_some_and(|by| !by.is_empty());
         SwitchSeen {
-            suspended: switch == &Value::Bool(true),
+            suspended: switch == Value::Bool(true),
             record: self.record().map(|record| record.id),
-            hold: annotations.get(keys::HOLD).is_some_and(|by| !by.is_empty()),
-            finished: (self.switch.finished)(data),
+            loses_group: self.switch.loses_group,
+            hold,
+            finished: (self.switch.finished)(&self.object),
         }
     }
 
     pub(super) fn record(&self) -> Option<Record> {
-        parse(self.object.annotations().get(keys::SUSPENDED))
-    }
-
-    pub(super) fn annotation(&self, key: &str) -> Option<&String> {
-        self.object.annotations().get(key)
+        Record::parse(annotation(&self.object, keys::SUSPENDED)?).ok()
     }
 
     /// A merge patch of annotations and, if given, of the switch; it holds for the object as it was read only.
     pub(super) fn patch(&self, annotations: Value, switch: Option<bool>) -> Value {
         let mut patch = switch.map_or_else(|| json!({}), |on| self.switch.set(on));
         patch["metadata"] = json!({
-            "uid": self.reference.uid, "resourceVersion": self.object.resource_version(),
+            "uid": self.reference.uid,
+            "resourceVersion": self.object["metadata"]["resourceVersion"],
             "annotations": annotations,
         });
         patch
     }
 }
 
-/// The controller among the owners.
-pub(super) fn controller(owners: &[OwnerReference]) -> Option<OwnerRef> {
-    let owner = owners.iter().find(|owner| owner.controller == Some(true))?;
-    Some(OwnerRef {
-        api_version: owner.api_version.clone(),
-        kind: owner.kind.clone(),
-        name: owner.name.clone(),
-        uid: owner.uid.clone(),
-    })
+/// Where objects of a reference's kind are; none when it has no switch.
+pub(super) fn api(client: &Client, namespace: &str, owner: &Owner) -> Option<Api<DynamicObject>> {
+    let switch = switch_of(&owner.api_version, &owner.kind)?;
+    let version = owner.api_version.rsplit('/').next().unwrap_or_default();
+    let kind = GroupVersionKind::gvk(switch.group, version, switch.kind);
+    let resource = ApiResource::from_gvk_with_plural(&kind, switch.plural);
+    Some(Api::namespaced_with(client.clone(), namespace, &resource))
+}
+
+/// Reads the object of a reference; `None` when its kind has no switch or is not installed, or it does not exist with this uid.
+pub(super) async fn read(
+    client: &Client,
+    namespace: &str,
+    owner: &Owner,
+) -> Result<Option<Switched>, ReconcileError> {
+    let Some(api) = api(client, namespace, owner) else { return Ok(None) };
+    let reading = || format!("read {} {namespace}/{}", owner.kind, owner.name);
+    let Some(found) = api.get_opt(&owner.name).await.doing(reading)? else { return Ok(None) };
+    let object = serde_json::to_value(found)
+        .map_err(|error| ReconcileError::Stuck(format!("{}: {error}", reading())))?;
+    Ok(Switched::of(owner, object))
+}
+
+/// Walks up from controllers of pods to the topmost object with a switch; `None`: nobody has one, or not all the same.
+pub(super) async fn above(
+    client: &Client,
+    namespace: &str,
+    controllers: &[Option<Owner>],
+) -> Result<Option<Switched>, ReconcileError> {
+    let mut common: Option<Switched> = None;
+    for first in controllers {
+        let (mut next, mut top) = (first.clone(), None);
+        for _ in 0..DEPTH {
+            let Some(reference) = next else { break };
+            let Some(owner) = read(client, namespace, &reference).await? else { break };
+            next = controller(&owner.object);
+            top = Some(owner);
+        }
+        let Some(top) = top else { return Ok(None) };
+        match &common {
+            Some(before) if before.reference != top.reference => return Ok(None),
+            _ => common = Some(top),
+        }
+    }
+    Ok(common)
+}
+
+/// The controller of an object.
+fn controller(object: &Value) -> Option<Owner> {
+    let owners = object["metadata"]["ownerReferences"].as_array()?;
+    let owner = owners.iter().find(|owner| owner["controller"] == true)?;
+    serde_json::from_value(owner.clone()).ok()
 }

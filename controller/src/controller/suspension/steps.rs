@@ -13,7 +13,7 @@
 //! the gang is down tells a gang that was not stopped yet from one that somebody let run again.
 
 use jiff::Timestamp;
-use tephra_api::suspension::{Intent, Mode, Record};
+use tephra_api::suspension::{Intent, Mode, Owner, Record};
 
 /// How long after the deadline pods that ought to go are waited for, in seconds.
 pub(super) const PATIENCE: i64 = 30;
@@ -23,6 +23,8 @@ pub(super) const PATIENCE: i64 = 30;
 pub(super) struct PodSeen {
     pub(super) name: String,
     pub(super) uid: String,
+    /// Its controller.
+    pub(super) controller: Option<Owner>,
     /// It has a node.
     pub(super) bound: bool,
     /// It ended.
@@ -37,11 +39,11 @@ pub(super) struct PodSeen {
 
 impl PodSeen {
     /// It holds its place and does not go by itself.
-    fn runs(&self) -> bool {
-        self.bound && !self.over && !self.leaving
+    pub(super) fn runs(&self) -> bool {
+        self.bound && self.lives()
     }
 
-    fn lives(&self) -> bool {
+    pub(super) fn lives(&self) -> bool {
         !self.over && !self.leaving
     }
 }
@@ -49,7 +51,10 @@ impl PodSeen {
 /// A PodGroup: that of the gang, or its stand-in.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct GroupSeen {
+    /// None also when its text is no intent.
     pub(super) intent: Option<Intent>,
+    /// Something stands where the intent would be.
+    pub(super) wanted: bool,
     pub(super) record: Option<Record>,
     pub(super) resume: Option<String>,
     /// A person wants it suspended.
@@ -73,8 +78,8 @@ pub(super) struct SwitchSeen {
     pub(super) suspended: bool,
     /// Id of the record that it carries.
     pub(super) record: Option<String>,
-    /// That record has all that a PodGroup needs to wait with.
-    pub(super) complete: bool,
+    /// Its operator deletes the PodGroup of a suspended job.
+    pub(super) loses_group: bool,
     /// A person wants it suspended.
     pub(super) hold: bool,
     /// It ended.
@@ -85,9 +90,12 @@ pub(super) struct SwitchSeen {
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) group: Option<GroupSeen>,
+    /// Only one that carries a record of this gang.
     pub(super) stand_in: Option<GroupSeen>,
     pub(super) owner: OwnerSeen,
     pub(super) pods: Vec<PodSeen>,
+    /// The server understood the last [`Step::Stop`] and refused it.
+    pub(super) refused: bool,
     pub(super) now: Timestamp,
 }
 
@@ -102,11 +110,11 @@ pub(super) enum Release {
     ByHand,
     /// The scheduler gave it room.
     Resumed,
-    /// Its pods are gone and nobody makes new ones.
-    NothingComesBack,
+    /// Its pods are gone, and whoever made them makes new ones, or nobody does.
+    Evicted,
 }
 
-/// The next step. Each is one atomic write per object; the next look sees its effect.
+/// The next step. Its writes (`writes.rs`) may be cut off anywhere: the next look goes on from there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Nothing to do until something changes, or until then.
@@ -115,10 +123,13 @@ pub(super) enum Step {
     Notify(Vec<usize>),
     /// Take requests back from the pods (by index).
     Hush(Vec<usize>),
-    /// Write the record on the PodGroup. From here on the way back is a resume.
-    Record { acknowledged: bool },
-    /// Suspend the owner and write the record on it, in one write; if the server refuses that for good, evict `stuck`.
-    Stop { stuck: Vec<usize> },
+    /// Write the record on the PodGroup. From here on the way back is a resume. `silent`: pods (by index) that did not
+    /// acknowledge although they should.
+    Record { silent: Vec<usize> },
+    /// The operator will delete the PodGroup: create the one that waits in its place.
+    StandIn,
+    /// Suspend the owner and write the record on it, in one write.
+    Stop,
     /// Evict the pods (by index); delete them if a disruption budget has no say any more.
     Evict { pods: Vec<usize>, force: bool },
     /// The gang is down: take the intent off.
@@ -129,28 +140,22 @@ pub(super) enum Step {
     Run,
     /// Create the pods of the record that are missing.
     Create,
-    /// Take everything of ours off the PodGroup that carries the record, or delete it if it is of our making.
+    /// Take everything of ours off the PodGroup; delete the stand-in.
     Release(Release),
     /// Take the record off an owner that needs none any more.
     Forget,
-    /// The owner's record is the only one left: put it on the PodGroup or, if that is gone, on a stand-in.
-    Restore,
-    /// Delete a stand-in beside a PodGroup that carries the record itself.
+    /// Delete a stand-in of an earlier suspension.
     Drop,
 }
 
 /// Decides the next step.
 pub(super) fn next(seen: &Seen) -> Step {
-    let of = |group: &Option<GroupSeen>| {
-        let group = group.clone()?;
-        Some((group.record.clone()?, group))
-    };
-    match (of(&seen.group), of(&seen.stand_in)) {
-        (Some(_), Some(_)) => Step::Drop,
-        (Some((record, group)), None) | (None, Some((record, group))) => {
-            recorded(seen, &group, &record)
-        }
-        (None, None) => unrecorded(seen),
+    let record = |group: &Option<GroupSeen>| group.as_ref()?.record.clone();
+    match (record(&seen.group), record(&seen.stand_in), &seen.group, &seen.stand_in) {
+        (Some(new), Some(old), ..) if new.id != old.id => Step::Drop,
+        (_, Some(record), _, Some(waits)) => recorded(seen, waits, &record),
+        (Some(record), _, Some(group), _) => recorded(seen, group, &record),
+        _ => unrecorded(seen),
     }
 }
 
@@ -160,18 +165,15 @@ fn which(pods: &[PodSeen], wanted: impl Fn(&PodSeen) -> bool) -> Vec<usize> {
 
 fn unrecorded(seen: &Seen) -> Step {
     let held = seen.group.as_ref().is_some_and(|group| group.hold);
-    match &seen.owner {
-        OwnerSeen::Switch(owner) if owner.record.is_some() => {
-            return match (owner.suspended && !owner.finished, owner.complete) {
-                // A person's resume: the PodGroup was released before.
-                (false, _) => Step::Forget,
-                (true, true) => Step::Restore,
-                (true, false) if owner.hold || held => Step::Wait(None),
-                // Nobody knows any more what it waits for: its pods can wait in the queue themselves.
-                (true, false) => Step::Run,
-            };
-        }
-        _ => {}
+    if let OwnerSeen::Switch(owner) = &seen.owner
+        && owner.record.is_some()
+    {
+        return match owner.suspended && !owner.finished {
+            false => Step::Forget,
+            true if owner.hold || held => Step::Wait(None),
+            // Somebody deleted what waited for it: its pods can wait in the queue themselves.
+            true => Step::Run,
+        };
     }
     match &seen.group {
         None => Step::Wait(None),
@@ -200,41 +202,45 @@ fn noticed(seen: &Seen, intent: &Intent) -> Step {
         _ => {}
     }
     if intent.mode == Mode::None || runs.is_empty() {
-        return Step::Record { acknowledged: true };
+        return Step::Record { silent: Vec::new() };
     }
-    let id = Some(&intent.id);
-    let acknowledged = runs.iter().all(|index| seen.pods[*index].ack.as_ref() == id);
+    let of_this = |id: &Option<String>| id.as_ref() == Some(&intent.id);
+    let silent = match intent.mode {
+        Mode::Ack => which(&seen.pods, |pod| pod.runs() && !of_this(&pod.ack)),
+        _ => Vec::new(),
+    };
     if seen.now >= intent.deadline {
-        return Step::Record { acknowledged: acknowledged || intent.mode == Mode::Signal };
+        return Step::Record { silent };
     }
-    let unasked = which(&seen.pods, |pod| pod.runs() && pod.request.as_ref() != id);
+    let unasked = which(&seen.pods, |pod| pod.runs() && !of_this(&pod.request));
     if !unasked.is_empty() {
         return Step::Notify(unasked);
     }
-    if acknowledged && intent.mode == Mode::Ack {
-        return Step::Record { acknowledged };
+    if silent.is_empty() && intent.mode == Mode::Ack {
+        return Step::Record { silent };
     }
     Step::Wait(Some(intent.deadline))
 }
 
-fn recorded(seen: &Seen, group: &GroupSeen, record: &Record) -> Step {
-    let held_owner = matches!(&seen.owner, OwnerSeen::Switch(owner) if owner.hold);
-    let hold = held_owner || seen.group.as_ref().is_some_and(|group| group.hold);
-    let resume = group.resume.as_ref() == Some(&record.id) && !hold;
+fn recorded(seen: &Seen, waits: &GroupSeen, record: &Record) -> Step {
+    let held = |group: &Option<GroupSeen>| group.as_ref().is_some_and(|group| group.hold);
+    let owner_held = matches!(&seen.owner, OwnerSeen::Switch(owner) if owner.hold);
+    let hold = owner_held || held(&seen.group) || held(&seen.stand_in);
+    let down = !waits.wanted;
+    let resume = down && !hold && waits.resume.as_ref() == Some(&record.id);
     let owner = match &seen.owner {
         OwnerSeen::Gone => return Step::Release(Release::NothingToStop),
         OwnerSeen::Switch(owner) if owner.finished => {
             return Step::Release(Release::NothingToStop);
         }
-        _ if hold && group.resume.is_some() => return Step::Refuse,
-        OwnerSeen::Pods => return recorded_pods(seen, group, record, resume),
+        _ if waits.resume.is_some() && !resume => return Step::Refuse,
+        OwnerSeen::Pods => return recorded_pods(seen, record, down, resume),
         OwnerSeen::Switch(owner) => owner,
     };
-    let down = group.intent.is_none();
     match (owner.suspended, owner.record.as_ref() == Some(&record.id)) {
         // Its record went with the same write that let it run.
         (false, false) if resume => Step::Release(Release::Resumed),
-        (false, false) if !down => Step::Stop { stuck: stuck(seen, record) },
+        (false, false) if !down => stopping(seen, owner, record),
         (false, _) => Step::Release(Release::ByHand),
         // Somebody suspended it before we could, or took our record away: it is theirs.
         (true, false) => Step::Release(Release::NothingToStop),
@@ -249,30 +255,40 @@ fn given(record: &Record) -> Timestamp {
     Timestamp::from_second(from.as_second().saturating_add(PATIENCE)).unwrap_or(Timestamp::MAX)
 }
 
-fn stuck(seen: &Seen, record: &Record) -> Vec<usize> {
-    if seen.now >= given(record) { which(&seen.pods, PodSeen::runs) } else { Vec::new() }
+/// The owner runs still. If the server will not have it suspended, its pods are evicted in the end, as if it had no switch.
+fn stopping(seen: &Seen, owner: &SwitchSeen, record: &Record) -> Step {
+    if owner.loses_group && seen.stand_in.is_none() {
+        return Step::StandIn;
+    }
+    if !seen.refused || seen.now < given(record) {
+        return Step::Stop;
+    }
+    let runs = which(&seen.pods, PodSeen::runs);
+    match (runs.is_empty(), left(seen)) {
+        (false, _) => Step::Evict { pods: runs, force: true },
+        (true, true) => Step::Wait(None),
+        (true, false) => Step::Release(Release::Evicted),
+    }
 }
 
 /// The owner is suspended: its operator takes the pods away.
 fn draining(seen: &Seen, record: &Record, down: bool) -> Step {
-    let stuck = stuck(seen, record);
-    if !stuck.is_empty() {
-        return Step::Evict { pods: stuck, force: true };
+    let runs = which(&seen.pods, PodSeen::runs);
+    match runs.is_empty() {
+        false if seen.now < given(record) => Step::Wait(Some(given(record))),
+        false => Step::Evict { pods: runs, force: true },
+        true if left(seen) || down => Step::Wait(None),
+        true => Step::Settle,
     }
-    if seen.pods.iter().any(PodSeen::runs) {
-        return Step::Wait(Some(given(record)));
-    }
-    settled(seen, down)
 }
 
-fn settled(seen: &Seen, down: bool) -> Step {
-    let left = seen.pods.iter().any(|pod| pod.bound && !pod.over);
-    if left || down { Step::Wait(None) } else { Step::Settle }
+/// A pod of the gang is on its node yet.
+fn left(seen: &Seen) -> bool {
+    seen.pods.iter().any(|pod| pod.bound && !pod.over)
 }
 
 /// Nobody has a switch. Pods that we create come back under their names: their predecessors must be gone.
-fn recorded_pods(seen: &Seen, group: &GroupSeen, record: &Record, resume: bool) -> Step {
-    let down = group.intent.is_none();
+fn recorded_pods(seen: &Seen, record: &Record, down: bool, resume: bool) -> Step {
     let names = || record.members.iter().flat_map(|member| &member.names);
     let of = |name: &String| seen.pods.iter().find(|pod| pod.name == *name);
     let back = names().all(|name| of(name).is_some_and(PodSeen::lives));
@@ -283,15 +299,16 @@ fn recorded_pods(seen: &Seen, group: &GroupSeen, record: &Record, resume: bool) 
             (false, false) => Step::Wait(None),
         };
     }
-    if down && back && names().next().is_some() {
-        return Step::Release(Release::ByHand);
+    if down {
+        return if back { Step::Release(Release::ByHand) } else { Step::Wait(None) };
     }
     let runs = which(&seen.pods, PodSeen::runs);
-    if !down && !runs.is_empty() {
+    if !runs.is_empty() {
         return Step::Evict { pods: runs, force: seen.now >= record.deadline };
     }
-    match settled(seen, down) {
-        Step::Settle if record.members.is_empty() => Step::Release(Release::NothingComesBack),
-        step => step,
+    match (left(seen), names().next()) {
+        (true, _) => Step::Wait(None),
+        (false, None) => Step::Release(Release::Evicted),
+        (false, Some(_)) => Step::Settle,
     }
 }

@@ -1,0 +1,1 @@
+//! Tests of what the decision and its writes do together.
