@@ -192,7 +192,7 @@ impl Gangs {
                     continue;
                 }
             };
-            for view in new {
+            if let Some(view) = new {
                 *self.concerned.entry(view.gang.clone()).or_default() += 1;
                 queue.add(view.gang.clone(), Instant::now());
             }

@@ -1,1 +1,5 @@
-//! Tests of what the decision and its writes do together.
+//! What the decision and its writes do together, in a world of plain objects: whole lives of a gang, the controller killed
+//! between any two writes, and everybody else who has a hand in it.
+
+mod lives;
+mod world;

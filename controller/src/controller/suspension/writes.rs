@@ -16,7 +16,7 @@ use super::{
 };
 
 /// Kind of an object that is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum On {
     Group,
     Pod,
