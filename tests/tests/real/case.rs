@@ -44,7 +44,7 @@ pub(crate) struct Case {
     binaries: &'static PathBuf,
     audit: AuditLog,
     records: Vec<Record>,
-    _controller: Process,
+    controller: Process,
     _turn: MutexGuard<'static, Option<Turn>>,
 }
 
@@ -101,9 +101,16 @@ impl Case {
             binaries,
             audit,
             records: Vec::new(),
-            _controller: controller,
+            controller,
             _turn: turn,
         })
+    }
+
+    /// Kills the controller and starts it anew.
+    pub(crate) fn restart_controller(&mut self) {
+        self.controller.kill();
+        let controller = self.rig.controller(self.binaries, &[self.name]);
+        self.controller = controller.expect("the controller starts");
     }
 
     /// Starts the case's scheduler, without a lease.
