@@ -312,3 +312,241 @@ fn recorded_pods(seen: &Seen, record: &Record, down: bool, resume: bool) -> Step
         (false, Some(_)) => Step::Settle,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const DEADLINE: i64 = 1_800_000_060;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn intent(mode: Mode) -> Intent {
+        let (by, reason) = ("ns/big".into(), "Preempt".into());
+        Intent { id: "s".into(), by, reason, deadline: at(DEADLINE), mode }
+    }
+
+    fn record(names: &[&str]) -> Record {
+        let members = json!([{"count": names.len(), "names": names, "pod": {}}]);
+        Record::parse(
+            &json!({
+                "id": "s", "at": at(DEADLINE - 60), "since": at(DEADLINE), "deadline": at(DEADLINE),
+                "group": "g", "members": members,
+            })
+            .to_string(),
+        )
+        .unwrap()
+    }
+
+    fn pod(name: &str) -> PodSeen {
+        PodSeen { name: name.into(), bound: true, ..PodSeen::default() }
+    }
+
+    /// Two running pods of a Job, a minute before the deadline.
+    fn running() -> Seen {
+        Seen {
+            group: Some(GroupSeen::default()),
+            stand_in: None,
+            owner: OwnerSeen::Switch(SwitchSeen::default()),
+            pods: vec![pod("a"), pod("b")],
+            refused: false,
+            now: at(DEADLINE - 60),
+        }
+    }
+
+    fn of_group(seen: &mut Seen) -> &mut GroupSeen {
+        seen.group.get_or_insert_default()
+    }
+
+    fn notified(mode: Mode) -> Seen {
+        let mut seen = running();
+        (of_group(&mut seen).intent, of_group(&mut seen).wanted) = (Some(intent(mode)), true);
+        seen
+    }
+
+    fn stopping() -> Seen {
+        let mut seen = notified(Mode::None);
+        of_group(&mut seen).record = Some(record(&[]));
+        seen
+    }
+
+    /// A suspended Job whose pods are gone.
+    fn suspended() -> Seen {
+        let mut seen = running();
+        of_group(&mut seen).record = Some(record(&[]));
+        let record = Some("s".into());
+        seen.owner =
+            OwnerSeen::Switch(SwitchSeen { suspended: true, record, ..SwitchSeen::default() });
+        seen.pods.clear();
+        seen
+    }
+
+    fn plain(mut seen: Seen, pods: &[&str]) -> Seen {
+        seen.owner = OwnerSeen::Pods;
+        seen.pods = pods.iter().map(|name| pod(name)).collect();
+        if let Some(group) = &mut seen.group {
+            group.record = Some(record(&["a", "b"]));
+        }
+        seen
+    }
+
+    fn with(mut seen: Seen, change: impl FnOnce(&mut Seen)) -> Seen {
+        change(&mut seen);
+        seen
+    }
+
+    fn owner(seen: &mut Seen) -> &mut SwitchSeen {
+        match &mut seen.owner {
+            OwnerSeen::Switch(owner) => owner,
+            _ => panic!("an owner with a switch"),
+        }
+    }
+
+    #[test]
+    fn each_state_of_the_objects_has_its_next_step() {
+        let deadline = Some(at(DEADLINE));
+        let asked = |seen: &mut Seen| {
+            seen.pods.iter_mut().for_each(|pod| pod.request = Some("s".into()));
+        };
+        let resume = |seen: &mut Seen| of_group(seen).resume = Some("s".into());
+        let table = [
+            ("running", running(), Step::Wait(None)),
+            ("asked, withdrawn", with(running(), asked), Step::Hush(vec![0, 1])),
+            (
+                "a resume without a record",
+                with(running(), resume),
+                Step::Release(Release::Withdrawn),
+            ),
+            ("no PodGroup", with(running(), |it| it.group = None), Step::Wait(None)),
+            ("Ack", notified(Mode::Ack), Step::Notify(vec![0, 1])),
+            ("Signal, asked", with(notified(Mode::Signal), asked), Step::Wait(deadline)),
+            (
+                "Ack, a pod that ends is not asked",
+                with(notified(Mode::Ack), |it| it.pods[0].over = true),
+                Step::Notify(vec![1]),
+            ),
+            (
+                "Ack, asked by an earlier intent",
+                with(notified(Mode::Ack), |it| it.pods[1].request = Some("s-0".into())),
+                Step::Notify(vec![0, 1]),
+            ),
+            (
+                "Ack, at the deadline",
+                with(notified(Mode::Ack), |it| it.now = at(DEADLINE)),
+                Step::Record { silent: vec![0, 1] },
+            ),
+            (
+                "Ack, nothing runs",
+                with(notified(Mode::Ack), |it| {
+                    it.pods.iter_mut().for_each(|pod| pod.bound = false)
+                }),
+                Step::Record { silent: vec![] },
+            ),
+            (
+                "the owner is gone",
+                with(notified(Mode::Ack), |it| it.owner = OwnerSeen::Gone),
+                Step::Release(Release::NothingToStop),
+            ),
+            ("recorded", stopping(), Step::Stop),
+            (
+                "recorded, the PodGroup will go",
+                with(stopping(), |it| owner(it).loses_group = true),
+                Step::StandIn,
+            ),
+            (
+                "refused, some time is left",
+                with(stopping(), |it| (it.refused, it.now) = (true, at(DEADLINE + PATIENCE - 1))),
+                Step::Stop,
+            ),
+            (
+                "refused for good",
+                with(stopping(), |it| (it.refused, it.now) = (true, at(DEADLINE + PATIENCE))),
+                Step::Evict { pods: vec![0, 1], force: true },
+            ),
+            ("down", suspended(), Step::Wait(None)),
+            (
+                "down, the intent stands",
+                with(suspended(), |it| of_group(it).wanted = true),
+                Step::Settle,
+            ),
+            (
+                "a pod is on its way out",
+                with(suspended(), |it| {
+                    of_group(it).wanted = true;
+                    it.pods = vec![PodSeen { leaving: true, ..pod("a") }];
+                }),
+                Step::Wait(None),
+            ),
+            ("resumed", with(suspended(), resume), Step::Run),
+            (
+                "a resume of another suspension",
+                with(suspended(), |it| of_group(it).resume = Some("s-0".into())),
+                Step::Refuse,
+            ),
+            (
+                "a resume while it is stopped",
+                with(with(suspended(), resume), |it| of_group(it).wanted = true),
+                Step::Refuse,
+            ),
+            (
+                "resumed, the owner runs",
+                with(with(suspended(), resume), |it| *owner(it) = SwitchSeen::default()),
+                Step::Release(Release::Resumed),
+            ),
+            (
+                "a person lets it run",
+                with(suspended(), |it| owner(it).suspended = false),
+                Step::Release(Release::ByHand),
+            ),
+            (
+                "the record is left on an owner that runs",
+                with(running(), |it| owner(it).record = Some("s".into())),
+                Step::Forget,
+            ),
+            (
+                "the record is left on a suspended owner alone",
+                with(suspended(), |it| of_group(it).record = None),
+                Step::Run,
+            ),
+            (
+                "the same, held",
+                with(suspended(), |it| (of_group(it).record, owner(it).hold) = (None, true)),
+                Step::Wait(None),
+            ),
+            (
+                "a stand-in of an earlier suspension",
+                with(stopping(), |it| {
+                    let mut old = record(&[]);
+                    old.id = "s-0".into();
+                    it.stand_in = Some(GroupSeen { record: Some(old), ..GroupSeen::default() });
+                }),
+                Step::Drop,
+            ),
+            (
+                "plain pods",
+                plain(stopping(), &["a", "b"]),
+                Step::Evict { pods: vec![0, 1], force: false },
+            ),
+            ("plain pods, gone", plain(stopping(), &[]), Step::Settle),
+            ("plain pods, down", plain(suspended(), &[]), Step::Wait(None)),
+            (
+                "plain pods, made by hand",
+                plain(suspended(), &["a", "b"]),
+                Step::Release(Release::ByHand),
+            ),
+            ("plain pods, resumed in part", with(plain(suspended(), &["a"]), resume), Step::Create),
+            (
+                "plain pods, resumed",
+                with(plain(suspended(), &["a", "b"]), resume),
+                Step::Release(Release::Resumed),
+            ),
+        ];
+        for (what, seen, wanted) in table {
+            assert_eq!(next(&seen), wanted, "{what}");
+        }
+    }
+}
