@@ -68,7 +68,7 @@ pub struct Member {
 /// `tephra.sh/suspended` on a PodGroup and on its owner: the controller stops the gang, or has stopped it. From this
 /// annotation on the way back is a resume.
 ///
-/// The owner's copy has no members, unless the operator of its kind deletes the PodGroup of a suspended job.
+/// The owner's copy has no members.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
@@ -92,6 +92,10 @@ pub struct Record {
     /// Name of the PodGroup whose pods get the room that is held on resume. Another name than that of the PodGroup which
     /// carries the record: that one stands in for a PodGroup that the operator has deleted.
     pub group: String,
+    /// Since when the gang has its place in the queue: the creation of the first PodGroup of its life. What stands in for
+    /// that PodGroup, or comes after it, is younger and waits no longer for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queued: Option<Timestamp>,
     /// Suspensions of the owner's life, this one included.
     #[serde(default)]
     pub suspensions: u64,
@@ -116,6 +120,9 @@ pub struct Ledger {
     /// How long in all, in seconds.
     #[serde(default)]
     pub suspended_seconds: i64,
+    /// Its place in the queue, as in [`Record::queued`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queued: Option<Timestamp>,
 }
 
 /// Why the text of an annotation counts as absent.
@@ -168,7 +175,7 @@ impl Record {
         write(self)
     }
 
-    /// The same without members: what an owner carries whose PodGroup stays.
+    /// The same without members: what an owner carries.
     #[must_use]
     pub fn without_members(&self) -> Record {
         Record { members: Vec::new(), ..self.clone() }
@@ -181,6 +188,7 @@ impl Record {
             uid: self.owner.as_ref().map(|owner| owner.uid.clone()).unwrap_or_default(),
             suspensions: self.suspensions,
             suspended_seconds: self.suspended_seconds.saturating_add(seconds),
+            queued: self.queued,
         }
     }
 }
@@ -209,7 +217,7 @@ mod tests {
         let value = json!({
             "id": "s-1", "by": "ns/big", "reason": "Preempt", "at": "2026-12-02T01:00:00Z",
             "since": "2026-12-02T01:00:01Z", "deadline": "2026-12-02T01:10:00Z", "owner": owner,
-            "group": "train", "suspensions": 2, "suspendedSeconds": 30,
+            "group": "train", "suspensions": 2, "suspendedSeconds": 30, "queued": "2026-12-01T00:00:00Z",
             "members": [{"count": 8, "pod": {"spec": {}}}, {"count": 1, "names": ["a"], "pod": {}}],
         });
         Record::parse(&value.to_string()).unwrap()
@@ -265,7 +273,8 @@ mod tests {
     #[test]
     fn a_ledger_adds_the_suspension_up_and_belongs_to_one_object() {
         let ledger = record().ledger("2026-12-02T01:01:40Z".parse().unwrap());
-        let wanted = Ledger { uid: "u".into(), suspensions: 2, suspended_seconds: 130 };
+        let queued = Some("2026-12-01T00:00:00Z".parse().unwrap());
+        let wanted = Ledger { uid: "u".into(), suspensions: 2, suspended_seconds: 130, queued };
         assert_eq!(ledger, wanted);
         assert_eq!(Ledger::of(Some(&ledger.text()), "u"), wanted);
         assert_eq!(Ledger::of(Some(&ledger.text()), "v").suspensions, 0);

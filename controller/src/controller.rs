@@ -2,3 +2,4 @@
 
 pub(crate) mod pod_group;
 pub(crate) mod queue;
+pub(crate) mod suspension;

@@ -19,7 +19,7 @@ const COMPONENT: &str = "vc-controller-manager";
 const LONGEST: usize = 1024;
 
 /// The two types of events.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Severity {
     Normal,
     Warning,

@@ -1,6 +1,6 @@
 //! The Tephra controllers.
 //!
-//! Here lives what keeps PodGroups and Queues in shape around the scheduler: plain pods get a PodGroup, queues get
+//! Here lives what keeps PodGroups and Queues in shape around the scheduler: plain pods get a PodGroup, gangs are suspended and resumed, queues get
 //! their state and counts. [`run_fenced`] is the whole of it; `main.rs` only adds flags, a connection and signals. Each
 //! controller is one file in `controller/` and one line in `registry.rs`; `reconcile.rs` is the loop they all run in.
 //! Nothing here schedules, and nothing is shared with the scheduler but the API server.

@@ -35,6 +35,11 @@ pub(crate) trait Reconciler {
     /// Takes in what a reconciliation found out. An error brings the key back after a delay.
     fn finish(&mut self, key: &Self::Key, outcome: Self::Outcome) -> Result<(), ReconcileError>;
 
+    /// When a key that was finished well is to be looked at again although nothing changes: a deadline, say.
+    fn revisit(&mut self, _key: &Self::Key) -> Option<Instant> {
+        None
+    }
+
     /// `key` failed for the `failures`-th time in a row: what to tell the user, if anything. Runs beside the loop.
     fn complain(
         &mut self,
@@ -72,6 +77,9 @@ pub(crate) async fn run<R: Reconciler>(
             Some((key, outcome)) = running.next(), if !running.is_empty() => {
                 let Err(error) = reconciler.finish(&key, outcome) else {
                     metrics.reconciled(name, "ok");
+                    if let Some(due) = reconciler.revisit(&key) {
+                        queue.add(key.clone(), due);
+                    }
                     queue.done(&key);
                     continue;
                 };

@@ -1,7 +1,7 @@
 //! The list of controllers, and the `--controllers` syntax that picks from it.
 //!
 //! A new controller is one file in `controller/` and one line in [`CONTROLLERS`]. Names are Volcano's, so that an
-//! unmodified `--controllers` flag keeps its meaning; those of Volcano's that do not exist here yet stand in [`LATER`].
+//! unmodified `--controllers` flag keeps its meaning (`suspension-controller` is ours); those of Volcano's that do not exist here yet stand in [`LATER`].
 
 use std::str::FromStr;
 
@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::{
     context::Context,
-    controller::{pod_group, queue},
+    controller::{pod_group, queue, suspension},
 };
 
 /// One controller: its name in `--controllers` and how it is run until shutdown.
@@ -23,6 +23,7 @@ pub(crate) struct Registration {
 pub(crate) static CONTROLLERS: &[Registration] = &[
     Registration { name: pod_group::NAME, run: |context| Box::pin(pod_group::run(context)) },
     Registration { name: queue::NAME, run: |context| Box::pin(queue::run(context)) },
+    Registration { name: suspension::NAME, run: |context| Box::pin(suspension::run(context)) },
 ];
 
 /// Volcano's controllers that Tephra does not have (yet): accepted in the flag, without effect.
@@ -142,7 +143,7 @@ mod tests {
     #[test]
     fn volcanos_default_runs_every_controller() {
         assert_eq!(Selection::default(), "*,-sharding-controller".parse().unwrap());
-        assert_eq!(selected("*,-sharding-controller"), ["pg-controller", "queue-controller"]);
+        assert_eq!(selected("*,-sharding-controller"), controller_names());
     }
 
     #[test]
@@ -154,8 +155,9 @@ mod tests {
 
     #[test]
     fn a_star_stands_for_those_that_are_not_named() {
-        assert_eq!(selected("-pg-controller,*"), ["queue-controller"]);
-        assert_eq!(selected("*,-pg-controller"), ["queue-controller"]);
+        let others = ["queue-controller", "suspension-controller"];
+        assert_eq!(selected("-pg-controller,*"), others);
+        assert_eq!(selected("*,-pg-controller"), others);
         assert_eq!(selected("-pg-controller"), [""; 0]);
     }
 
@@ -172,7 +174,10 @@ mod tests {
     fn a_misspelt_name_is_refused_and_the_known_ones_are_listed() {
         let refused = "*,-pg-controler".parse::<Selection>().unwrap_err().to_string();
         assert!(refused.contains("`pg-controler`"), "{refused}");
-        assert!(refused.contains("pg-controller, queue-controller, job-controller"), "{refused}");
+        assert!(
+            refused.contains("queue-controller, suspension-controller, job-controller"),
+            "{refused}"
+        );
     }
 
     #[test]

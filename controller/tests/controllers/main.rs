@@ -8,3 +8,4 @@ mod leadership;
 mod pod_groups;
 mod process;
 mod queues;
+mod suspension;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams};
@@ -44,7 +45,7 @@ pub(crate) struct Case {
     binaries: &'static PathBuf,
     audit: AuditLog,
     records: Vec<Record>,
-    _controller: Process,
+    controller: Process,
     _turn: MutexGuard<'static, Option<Turn>>,
 }
 
@@ -101,9 +102,16 @@ impl Case {
             binaries,
             audit,
             records: Vec::new(),
-            _controller: controller,
+            controller,
             _turn: turn,
         })
+    }
+
+    /// Kills the controller and starts it anew.
+    pub(crate) fn restart_controller(&mut self) {
+        self.controller.kill();
+        let controller = self.rig.controller(self.binaries, &[self.name]);
+        self.controller = controller.expect("the controller starts");
     }
 
     /// Starts the case's scheduler, without a lease.
@@ -273,6 +281,9 @@ pub(crate) fn condition<'a>(group: &'a Value, kind: &str) -> &'a Value {
 /// Removes what a case has made, save its namespace, which nobody finalizes here.
 async fn sweep(client: &Client, name: &str) -> anyhow::Result<()> {
     let (now, all) = (DeleteParams::default().grace_period(0), ListParams::default());
+    // Jobs first: their controller would make new pods.
+    let jobs: Api<Job> = Api::namespaced(client.clone(), name);
+    jobs.delete_collection(&DeleteParams::background(), &all).await?;
     let pods: Api<Pod> = Api::namespaced(client.clone(), name);
     pods.delete_collection(&now, &all).await?;
     workload::pod_groups(client, name).delete_collection(&now, &all).await?;

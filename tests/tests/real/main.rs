@@ -14,3 +14,4 @@ mod gang;
 mod lease;
 mod plain;
 mod quota;
+mod suspend;

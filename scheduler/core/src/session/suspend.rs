@@ -29,12 +29,13 @@ use crate::state::tasks::TaskId;
 use crate::state::{Nomination, State};
 
 /// Looks at all suspensions before a session opens: wishes that nobody has any more are withdrawn, room whose owner does not
-/// come is free, and pods that came back take over what was held for them.
+/// come is free, and pods that came back take over what was held for them. Without the plugin intents are somebody else's.
 pub(crate) fn review(state: &mut State, rules: Option<Rules>) -> Vec<Decision> {
-    let rules = rules.unwrap_or_default();
     let mut decisions = Vec::new();
-    for job in Vec::from_iter(state.suspensions.leaving.iter().copied()) {
-        review_intent(state, rules, job, &mut decisions);
+    if let Some(rules) = rules {
+        for job in Vec::from_iter(state.suspensions.leaving.iter().copied()) {
+            review_intent(state, rules, job, &mut decisions);
+        }
     }
     for job in Vec::from_iter(state.suspensions.down.iter().copied()) {
         hand_over(state, job);
