@@ -42,9 +42,7 @@ fn texts(cluster: &Cluster, resource: &str, name: &str) -> Value {
 
 fn reasons(cluster: &Cluster) -> Vec<String> {
     let events = cluster.server.list_values("events");
-    let reason =
-        |event: &std::sync::Arc<Value>| event["reason"].as_str().unwrap_or_default().to_owned();
-    events.iter().map(reason).collect()
+    events.iter().map(|event| event["reason"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 /// The definition of Kubeflow's PyTorchJob, without a schema.
