@@ -111,8 +111,9 @@ impl Stage {
         groups.patch(GANG, &PatchParams::default(), &Patch::Merge(&patch)).await.expect("patched");
     }
 
-    /// The scheduler wants the room. Returns the deadline.
-    async fn intend(&self, id: &str, mode: &str, seconds: i64) -> Timestamp {
+    /// The scheduler wants the room, and rests from then on. Returns the deadline.
+    async fn intend(&mut self, id: &str, mode: &str, seconds: i64) -> Timestamp {
+        self.scheduler.kill();
         let deadline = Timestamp::now() + SignedDuration::from_secs(seconds);
         let intent = json!({
             "id": id, "by": "ns/big", "reason": "Preempt", "deadline": deadline.to_string(),
@@ -155,6 +156,7 @@ impl Stage {
         };
         self.case.pod_group_where(GANG, "nothing of the protocol is left", free).await;
         self.transition();
+        self.scheduler = self.case.scheduler(&[]);
         let uids = |pods: &[Value]| -> Vec<Value> {
             pods.iter().map(|pod| pod["metadata"]["uid"].clone()).collect()
         };

@@ -14,6 +14,8 @@ const NUMBERS: [&str; 8] = [
     "jobset.sigs.k8s.io/job-global-index",
     "jobset.sigs.k8s.io/job-key",
 ];
+/// Labels that the API server copies from the node of a pod.
+const OF_NODES: [&str; 2] = [keys::TOPOLOGY_ZONE, keys::TOPOLOGY_REGION];
 /// What placement does not read of a container.
 const OF_CONTAINERS: [&str; 5] = ["name", "image", "resources", "ports", "restartPolicy"];
 /// What placement does not read of a pod, or what belongs to one pod alone.
@@ -65,7 +67,7 @@ fn containers(spec: &mut Map<String, Value>, mut change: impl FnMut(&mut Map<Str
 /// A pod that its controller will make again: what its placement depends on, so that pods that differ in nothing else are one
 /// shape.
 pub(super) fn placed(pod: &Value) -> Value {
-    let keep = |key: &str| !NUMBERS.contains(&key) && !of_this_run(key);
+    let keep = |key: &str| !NUMBERS.contains(&key) && !OF_NODES.contains(&key) && !of_this_run(key);
     let mut spec = pod["spec"].as_object().cloned().unwrap_or_default();
     spec.retain(|field, _| !NOT_OF_PODS.contains(&field.as_str()));
     containers(&mut spec, |it| it.retain(|field, _| OF_CONTAINERS.contains(&field.as_str())));
@@ -80,7 +82,7 @@ pub(super) fn placed(pod: &Value) -> Value {
 
 /// A pod that we create again: all of it, save its node and what admission mounted for its service account.
 pub(super) fn whole(pod: &Value) -> Value {
-    let keep = |key: &str| !of_this_run(key);
+    let keep = |key: &str| !OF_NODES.contains(&key) && !of_this_run(key);
     let token =
         |it: &Value| it["name"].as_str().is_some_and(|it| it.starts_with("kube-api-access-"));
     let mut spec = pod["spec"].as_object().cloned().unwrap_or_default();
@@ -120,7 +122,7 @@ mod tests {
         json!({
             "metadata": {
                 "name": format!("p-{index}"), "uid": "u",
-                "labels": {"app": "x", "batch.kubernetes.io/job-completion-index": index.to_string()},
+                "labels": {"app": "x", "topology.kubernetes.io/zone": format!("z{index}"), "batch.kubernetes.io/job-completion-index": index.to_string()},
                 "annotations": {"scheduling.k8s.io/group-name": "g", "tephra.sh/checkpoint-ack": "s"},
             },
             "spec": {
