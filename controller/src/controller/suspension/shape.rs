@@ -169,6 +169,7 @@ mod tests {
     fn a_pod_that_we_create_again_keeps_all_but_its_node_and_its_token() {
         let mut wanted = pod(1);
         wanted.as_object_mut().unwrap().remove("status");
+        wanted["metadata"]["labels"].as_object_mut().unwrap().remove(keys::TOPOLOGY_ZONE);
         wanted["metadata"] = json!({
             "labels": wanted["metadata"]["labels"],
             "annotations": {"scheduling.k8s.io/group-name": "g"},
