@@ -8,4 +8,3 @@ mod leadership;
 mod pod_groups;
 mod process;
 mod queues;
-mod suspension;
