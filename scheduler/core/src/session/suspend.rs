@@ -46,8 +46,7 @@ pub(crate) fn review(state: &mut State, rules: Option<Rules>) -> Vec<Decision> {
 fn review_intent(state: &mut State, rules: Rules, job: JobId, decisions: &mut Vec<Decision>) {
     let row = &state.jobs[job as usize];
     let Some(Stage::Leaving(leaving)) = row.suspension.as_deref() else { return };
-    let Leaving { intent, seen, withdrawn, recorded } = leaving;
-    let seen = *seen;
+    let Leaving { intent, withdrawn, recorded, .. } = leaving;
     if *recorded || *withdrawn {
         return;
     }
@@ -75,7 +74,7 @@ fn review_intent(state: &mut State, rules: Rules, job: JobId, decisions: &mut Ve
     }
     decisions.push(Decision::Withdraw { group: key, uid });
     match state.jobs[job as usize].suspension.as_deref_mut() {
-        Some(Stage::Leaving(leaving)) if seen => leaving.withdrawn = true,
+        Some(Stage::Leaving(leaving)) if leaving.seen => leaving.withdrawn = true,
         _ => state.stay(job),
     }
 }
@@ -111,7 +110,7 @@ fn hand_over(state: &mut State, job: JobId) {
         let class = state.tasks[pod].class;
         let alike = phantoms.iter().position(|&phantom| state.tasks[phantom].class == class);
         // A pod that changed while it was away takes the room of another, if it can.
-        let Some(at) = alike.or(phantoms.len().checked_sub(1)) else { break };
+        let Some(at) = alike.or_else(|| phantoms.len().checked_sub(1)) else { break };
         let phantom = phantoms.remove(at);
         let node = state.tasks[phantom].node;
         state.drop_phantom(phantom);
@@ -313,7 +312,9 @@ impl Session<'_> {
             mode,
         };
         let (group, uid) = (row.key.clone(), group.uid.to_string());
-        self.state.begin_leaving(job, intent.clone(), false);
+        let leaving =
+            Leaving { intent: intent.clone(), seen: false, withdrawn: false, recorded: false };
+        self.state.begin_leaving(job, leaving);
         self.decisions.push(Decision::Suspend { group, uid, intent });
     }
 
