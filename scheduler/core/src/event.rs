@@ -456,6 +456,8 @@ pub struct PodGroupObject {
     pub uid: String,
     /// Creation time.
     pub created_ms: i64,
+    /// Its place in the queue, where suspensions have given it another than its creation.
+    pub queued_ms: Option<i64>,
 
     /// `spec.queue`, empty when absent (the default queue then).
     pub queue: String,

@@ -230,7 +230,7 @@ impl Session<'_> {
         let running: Vec<(JobId, i64, Option<i64>)> = jobs
             .filter(|(_, row)| row.live && row.runs_pods())
             .map(|(job, _)| {
-                let (unsaved_ms, saved_ms) = self.unsaved_ms(job as JobId);
+                let (unsaved_ms, saved_ms) = self.state.unsaved_ms(job as JobId);
                 (job as JobId, unsaved_ms, saved_ms)
             })
             .collect();
@@ -253,20 +253,6 @@ impl Session<'_> {
             (job, (share * unsaved_ms.saturating_add(restart_ms) as f64 * 1000.0) as i64)
         };
         running.into_iter().map(loss).collect()
-    }
-
-    /// Time since the last checkpoint or the start, and when the last checkpoint was.
-    fn unsaved_ms(&self, job: JobId) -> (i64, Option<i64>) {
-        let tasks = self.state.jobs[job as usize].tasks.iter().map(|&task| &self.state.tasks[task]);
-        let running = tasks.filter(|row| row.node != NO_NODE);
-        let (mut started_ms, mut saved_ms) = (0, 0);
-        for row in running {
-            started_ms = started_ms.max(row.started_ms);
-            saved_ms = saved_ms.max(row.last_checkpoint_ms);
-        }
-        let saved = (saved_ms > 0).then_some(saved_ms.min(self.state.now_ms));
-        let since_ms = self.state.now_ms - started_ms.max(saved_ms);
-        (since_ms.max(0), saved)
     }
 
     /// Of jobs that lose pods, those that lose all of them and are suspended.

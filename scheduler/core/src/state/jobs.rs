@@ -41,6 +41,8 @@ pub struct Group {
     pub id: Arc<str>,
     /// Creation time.
     pub created_ms: i64,
+    /// Its place in the queue: its creation, or what suspensions have made of it.
+    pub queued_ms: i64,
     /// `spec.minMember`.
     pub min_member: u32,
     /// Sum of `spec.minTaskMember`.

@@ -14,6 +14,7 @@ use crate::event::{
     Suspension, SuspensionRecord,
 };
 use crate::plugin::test_world::queue;
+use crate::state::jobs::JobId;
 use crate::workload::amounts;
 use crate::{Core, Options};
 
@@ -232,6 +233,50 @@ fn a_gang_that_is_down_comes_back_when_there_is_room_for_all_of_it() {
     assert_eq!(bound(&world.session()), Vec::<String>::new());
     world.apply(pod("low", 3, None));
     assert_eq!(bound(&world.session()), ["low-0", "low-1", "low-2", "low-3"]);
+}
+
+#[test]
+fn what_a_gang_did_since_its_last_checkpoint_is_lost_once_when_it_is_stopped_for_another_queue() {
+    let mut world = World::full(QueuePolicyObject::default());
+    world.wants("high");
+    let mut intent = intent_in(&world.session());
+    let stop = |world: &mut World, intent: &Intent| {
+        let recorded = Suspension { record: down(intent, "low").record, ..leaving(intent) };
+        world.apply(gang("low", 4, Some(leaving(intent))));
+        (0..2).for_each(|_| world.apply(gang("low", 4, Some(recorded.clone()))));
+        std::mem::take(&mut world.core.state.suspensions.lost)
+    };
+    assert_eq!(stop(&mut world, &intent), [], "its own queue has gained what it has lost");
+    world.apply(Event::Queue(queue("other", "")));
+    let Event::PodGroup(group) = gang("high", 2, None) else { unreachable!() };
+    world.apply(Event::PodGroup(PodGroupObject { queue: "other".to_owned(), ..group }));
+    "s-other".clone_into(&mut intent.id);
+    let job = |name: &str| world.core.state.job_named("ns", name).expect("a gang");
+    let (low, high) = (job("low"), job("high"));
+    let queue_of = |job: JobId| world.core.state.jobs[job as usize].queue;
+    let (queue, to) = (queue_of(low), queue_of(high));
+    let lost = stop(&mut world, &intent);
+    let [lost] = &lost[..] else { panic!("{lost:?}") };
+    assert_eq!((lost.queue, lost.to), (queue, to));
+    assert_eq!(
+        lost.ms,
+        world.core.state.now_ms - 30 * MINUTE_MS,
+        "it has never written a checkpoint"
+    );
+    assert_eq!(lost.held, world.core.state.on_nodes(low));
+}
+
+#[test]
+fn whoever_was_suspended_keeps_its_place_in_the_queue() {
+    let mut world = World::empty(QueuePolicyObject::default());
+    for (name, created_ms, queued_ms) in
+        [("first", 10, None), ("back", 30, Some(5)), ("last", 20, None)]
+    {
+        let Event::PodGroup(group) = gang(name, 2, None) else { unreachable!() };
+        world.apply(Event::PodGroup(PodGroupObject { created_ms, queued_ms, ..group }));
+        (0..2).for_each(|number| world.apply(pod(name, number, None)));
+    }
+    assert_eq!(bound(&world.session()), ["back-0", "back-1", "first-0", "first-1"]);
 }
 
 #[test]

@@ -164,6 +164,7 @@ impl State {
             uid: object.uid.as_str().into(),
             id: format!("{}/{}", object.key.namespace, object.key.name).into(),
             created_ms: object.created_ms,
+            queued_ms: object.queued_ms.unwrap_or(object.created_ms),
             min_member,
             min_task_total: roles.iter().map(|&(_, min)| u64::from(min)).sum(),
             min_resources,
