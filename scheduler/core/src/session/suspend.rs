@@ -47,7 +47,7 @@ fn review_intent(state: &mut State, rules: Rules, job: JobId, decisions: &mut Ve
     let row = &state.jobs[job as usize];
     let Some(Stage::Leaving(leaving)) = row.suspension.as_deref() else { return };
     let Leaving { intent, withdrawn, recorded, .. } = leaving;
-    if *recorded || *withdrawn {
+    if *recorded || *withdrawn || intent.is_a_persons() {
         return;
     }
     let patience_ms = intent.deadline.as_millisecond().saturating_add(rules.patience_ms);
