@@ -212,15 +212,14 @@ impl Turns {
         least.is_some_and(|least| flow.tag() - least > burst)
     }
 
-    /// Where the paths of two flows part, the first is ahead of the second by more than that much of the whole cluster's time.
-    pub fn is_ahead_of(&self, one: u32, other: u32, ms: i64) -> bool {
+    /// Where the paths of two flows part, how much further the first is ahead of the second than that much of the whole cluster's time:
+    /// above 0 it is ahead by more. `None` where they do not part.
+    pub fn beyond_lead(&self, one: u32, other: u32, ms: i64) -> Option<i128> {
         let (one, other) = (self.down(one), self.down(other));
-        let parting = one.iter().zip(&other).find(|(a, b)| a != b);
-        parting.is_some_and(|(&one, &other)| {
-            let (one, other) = (&self.flows[one as usize], &self.flows[other as usize]);
-            let least = one.by_weight(WHOLE * i128::from(ms.clamp(0, LONGEST_MS)));
-            one.tag() - other.tag() > least
-        })
+        let (&one, &other) = one.iter().zip(&other).find(|(a, b)| a != b)?;
+        let (one, other) = (&self.flows[one as usize], &self.flows[other as usize]);
+        let least = one.by_weight(WHOLE * i128::from(ms.clamp(0, LONGEST_MS)));
+        Some(one.tag() - other.tag() - least)
     }
 
     /// How far each flow on a victim's path is ahead, from where it parts from the path of whoever needs room: first of the two that stand side by
