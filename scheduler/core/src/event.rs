@@ -494,8 +494,6 @@ pub struct Suspension {
     pub resume: Option<String>,
     /// A person wants it to stay down.
     pub hold: bool,
-    /// Seconds that it was suspended in its life, without the present suspension.
-    pub suspended_seconds: i64,
 }
 
 /// A gang that is down, as far as scheduling needs to know.

@@ -194,6 +194,7 @@ impl Core {
             denominated: FxHashSet::default(),
             losses: None,
             searches: 0,
+            looks_at_victims: false,
             remembers: self.remembers,
             outlook: None,
             line: Line::default(),

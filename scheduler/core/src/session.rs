@@ -128,6 +128,8 @@ pub struct Session<'s> {
     pub(crate) losses: Option<Arc<suspend::Losses>>,
     /// Searches for room that were carried out.
     pub searches: u32,
+    /// The search that began last came so far that it looked at single victims.
+    pub(crate) looks_at_victims: bool,
     /// Searches that failed are remembered.
     pub(crate) remembers: bool,
     /// What searches that failed are compared with.

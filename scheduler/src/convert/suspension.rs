@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tephra_api::keys;
-use tephra_api::suspension::{Intent, Ledger, Member, Record};
+use tephra_api::suspension::{Intent, Member, Record};
 use tephra_core::event::{Labels, ObjectKey, PodObject, Suspension, SuspensionRecord};
 
 use crate::decode::{self, Names};
@@ -18,18 +18,14 @@ pub(super) fn suspension(key: &ObjectKey, annotations: &Labels) -> Option<Box<Su
     };
     let intent = text(keys::SUSPEND).and_then(|text| Intent::parse(text).ok());
     let record = text(keys::SUSPENDED).and_then(|text| Record::parse(text).ok());
-    let ledger = text(keys::SUSPENSIONS).and_then(|text| serde_json::from_str::<Ledger>(text).ok());
-    if intent.is_none() && record.is_none() && ledger.is_none() {
+    if intent.is_none() && record.is_none() {
         return None;
     }
-    let before = record.as_ref().map(|record| record.suspended_seconds);
-    let before = before.or(ledger.map(|ledger| ledger.suspended_seconds));
     Some(Box::new(Suspension {
         intent,
         record: record.map(|record| of_record(key, record)),
         resume: text(keys::RESUME).map(str::to_owned),
         hold: text(keys::HOLD).is_some(),
-        suspended_seconds: before.unwrap_or(0),
     }))
 }
 

@@ -30,7 +30,7 @@ use crate::state::queue_tree::ROOT;
 use crate::state::queues::QueueId;
 use crate::state::resource::Ledger;
 use crate::state::tasks::{NO_JOB, TaskId};
-use crate::state::waiting::duration_ms;
+use crate::state::waiting::argument_ms;
 use leeway::Leeway;
 use record::Record;
 use turns::{Turns, Waits};
@@ -39,8 +39,6 @@ use weights::dominant_share;
 const ENTRY_CHARGE: &str = "wfq.entry-charge";
 const STORE_INTERVAL: &str = "wfq.store-interval";
 const RECLAIM_LEAD: &str = "wfq.reclaim-lead";
-/// No argument is longer: a day.
-const LONGEST_MS: i64 = 24 * 3_600_000;
 
 /// The plugin.
 #[derive(Debug)]
@@ -221,13 +219,7 @@ impl Plugin for Wfq {
             (STORE_INTERVAL, &mut self.store_ms),
             (RECLAIM_LEAD, &mut self.lead_ms),
         ] {
-            let Some(text) = arguments.string(key, warnings) else { continue };
-            match duration_ms(&text).filter(|ms| (0..=LONGEST_MS).contains(ms)) {
-                Some(ms) => *value = ms,
-                None => warnings.push(format!(
-                    "argument {key} must be a duration from 0s to 24h, not {text:?}: ignored"
-                )),
-            }
+            *value = argument_ms(arguments, key, warnings).unwrap_or(*value);
         }
     }
 

@@ -36,8 +36,6 @@ pub struct World {
     release_epoch: u64,
     prey_epoch: u64,
     queue_epoch: u64,
-    /// The order of jobs by what they would lose.
-    losses: u64,
 }
 
 /// A search that failed.
@@ -48,6 +46,8 @@ pub struct Futile {
     figures: Arc<Figures>,
     /// So far drifting figures may move against each other.
     leeway: i128,
+    /// The order of jobs by what they would lose, if the search asked for it.
+    losses: Option<u64>,
     /// When it failed, and from when on time alone may have changed the answer.
     since_ms: i64,
     until_ms: i64,
@@ -58,7 +58,8 @@ pub struct Futile {
 pub struct Outlook {
     world: World,
     figures: Option<Arc<Figures>>,
-    until_ms: i64,
+    /// When the next rest of those who may have to go ends, once it was asked for.
+    until_ms: Option<i64>,
     /// How far figures have moved against each other since those.
     drift: Option<(Arc<Figures>, i128)>,
 }
@@ -77,7 +78,7 @@ impl Session<'_> {
         if futile.world != world || !in_time {
             return false;
         }
-        let Futile { figures: then, leeway, .. } = futile.clone();
+        let Futile { figures: then, leeway, losses, .. } = futile.clone();
         let outlook = self.look_out(world);
         let Some(now) = &outlook.figures else { return false };
         if then.exact != now.exact || then.drifting.len() != now.drifting.len() {
@@ -91,33 +92,38 @@ impl Session<'_> {
                 drift
             }
         };
+        // Last, so that it is reckoned at the very moment at which the search would ask for it.
         drift < leeway
+            && (losses.is_none() || self.know_losses().map(|losses| losses.order) == losses)
     }
 
     /// A search has failed, and what it tried was taken back.
     pub(super) fn note_futile(&mut self, job: JobId, search: Search) {
         self.state.jobs[job as usize].futile.retain(|futile| futile.search != search);
         let Some(world) = self.world() else { return };
-        let outlook = self.look_out(world);
-        let (Some(figures), until_ms) = (outlook.figures.clone(), outlook.until_ms) else { return };
-        let until_ms = until_ms
-            .min(self.pairs_rest_until_ms(job))
-            .min(self.pipeline.answers_until_ms(self.state, job));
+        let Some(figures) = self.look_out(world).figures.clone() else { return };
+        let mut until_ms = self.pipeline.answers_until_ms(self.state, job);
+        let mut losses = None;
+        if self.looks_at_victims {
+            let rests_ms = self.look_out(world).until_ms;
+            let rests_ms = rests_ms.unwrap_or_else(|| self.rests_until_ms());
+            self.look_out(world).until_ms = Some(rests_ms);
+            until_ms = until_ms.min(rests_ms).min(self.pairs_rest_until_ms(job));
+            losses = self.losses.as_ref().map(|losses| losses.order);
+        }
         let (leeway, since_ms) = (self.pipeline.leeway(), self.state.now_ms);
-        let futile = Futile { search, world, figures, leeway, since_ms, until_ms };
+        let futile = Futile { search, world, figures, leeway, losses, since_ms, until_ms };
         self.state.jobs[job as usize].futile.push(futile);
     }
 
     /// `None` where nothing is remembered: room is kept for broken gangs that no pod stands for.
     fn world(&self) -> Option<World> {
         let State { placed, release_epoch, prey_epoch, queue_epoch, .. } = *self.state;
-        let losses = self.losses.as_ref().map_or(0, |losses| losses.order);
         (self.remembers && self.kept.is_empty()).then_some(World {
             placed,
             release_epoch,
             prey_epoch,
             queue_epoch,
-            losses,
         })
     }
 
@@ -127,7 +133,7 @@ impl Session<'_> {
         let outlook = known.unwrap_or_else(|| Outlook {
             world,
             figures: self.pipeline.figures(self.state).map(Arc::new),
-            until_ms: self.rests_until_ms(),
+            until_ms: None,
             drift: None,
         });
         self.outlook.insert(outlook)

@@ -69,12 +69,12 @@ impl Session<'_> {
             return;
         }
         let whole_gangs = whole_gangs && self.may_ask_gangs();
-        self.know_losses();
         let search = Search { why, prey, whole_gangs };
         if self.is_futile(job, search) {
             return;
         }
         self.searches += 1;
+        self.looks_at_victims = false;
         self.pipeline.begin_search();
         let leaving = std::mem::take(&mut self.state.leaving);
         if self.hunt_anywhere(why, prey, job, whole_gangs) {
@@ -119,6 +119,8 @@ impl Session<'_> {
         if self.is_hopeless(&hunt, &tasks) {
             return false;
         }
+        self.looks_at_victims = true;
+        hunt.losses = self.know_losses();
         self.sort_tasks(&mut tasks);
         let from = self.journal.savepoint();
         for task in tasks {
@@ -186,8 +188,7 @@ impl Session<'_> {
             Prey::Job => Some(self.nodes_of(&[job])),
             Prey::OtherQueues => None,
         };
-        let losses = self.losses.clone();
-        Hunt { why, prey, job, whole_gangs, among, last, stages: Vec::new(), losses }
+        Hunt { why, prey, job, whole_gangs, among, last, stages: Vec::new(), losses: None }
     }
 
     /// Even if everybody left who might, too few of these pods would find room.

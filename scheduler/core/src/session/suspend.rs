@@ -55,8 +55,7 @@ pub(crate) fn review(state: &mut State, rules: Option<Rules>) -> Vec<Decision> {
 fn review_intent(state: &mut State, rules: Rules, job: JobId, decisions: &mut Vec<Decision>) {
     let row = &state.jobs[job as usize];
     let Some(Stage::Leaving(leaving)) = row.suspension.as_deref() else { return };
-    let Leaving { intent, seen, withdrawn, recorded } = leaving;
-    let seen = *seen;
+    let Leaving { intent, withdrawn, recorded, .. } = leaving;
     if *recorded || *withdrawn {
         return;
     }
@@ -85,7 +84,7 @@ fn review_intent(state: &mut State, rules: Rules, job: JobId, decisions: &mut Ve
     }
     decisions.push(Decision::Withdraw { group: key, uid });
     match state.jobs[job as usize].suspension.as_deref_mut() {
-        Some(Stage::Leaving(leaving)) if seen => leaving.withdrawn = true,
+        Some(Stage::Leaving(leaving)) if leaving.seen => leaving.withdrawn = true,
         _ => state.stay(job),
     }
 }
@@ -121,7 +120,7 @@ fn hand_over(state: &mut State, job: JobId) {
         let class = state.tasks[pod].class;
         let alike = phantoms.iter().position(|&phantom| state.tasks[phantom].class == class);
         // A pod that changed while it was away takes the room of another, if it can.
-        let Some(at) = alike.or(phantoms.len().checked_sub(1)) else { break };
+        let Some(at) = alike.or_else(|| phantoms.len().checked_sub(1)) else { break };
         let phantom = phantoms.remove(at);
         let node = state.tasks[phantom].node;
         state.drop_phantom(phantom);
@@ -264,13 +263,14 @@ impl Session<'_> {
         ends.filter(|&at_ms| at_ms > self.state.now_ms).min().unwrap_or(i64::MAX)
     }
 
-    /// [`Losses`], reckoned once in a session.
-    pub(super) fn know_losses(&mut self) {
+    /// [`Losses`], reckoned once in a session; `None` where nobody is suspended.
+    pub(super) fn know_losses(&mut self) -> Option<Arc<Losses>> {
         if self.pipeline.suspension.is_some() && self.losses.is_none() {
             let by_job = self.losses();
             let order = order_of(by_job.iter().map(|(&job, &loss)| (job, loss)));
             self.losses = Some(Arc::new(Losses { by_job, order }));
         }
+        self.losses.clone()
     }
 
     /// What each running job loses when it is stopped now, as milliseconds of its dominant share (times 1000): its work since
@@ -364,7 +364,9 @@ impl Session<'_> {
             mode,
         };
         let (group, uid) = (row.key.clone(), group.uid.to_string());
-        self.state.begin_leaving(job, intent.clone(), false);
+        let leaving =
+            Leaving { intent: intent.clone(), seen: false, withdrawn: false, recorded: false };
+        self.state.begin_leaving(job, leaving);
         self.decisions.push(Decision::Suspend { group, uid, intent });
     }
 

@@ -60,8 +60,6 @@ pub struct Group {
     pub runtime_ms: Option<i64>,
     /// How long it takes to work on after a stop, in milliseconds, by its annotation; 0 when it says nothing.
     pub restart_ms: i64,
-    /// How long it was suspended in its life, in milliseconds, without the present suspension.
-    pub suspended_ms: i64,
     /// Its predicted start as read from its annotation or told last.
     pub predicted_ms: Option<i64>,
     /// Annotation, then label, `volcano.sh/preemptable`, when there is one; unreadable is false.

@@ -159,19 +159,15 @@ impl State {
     }
 
     /// The gang is asked to go: its pods are leaving from now on.
-    pub fn set_leaving(&mut self, job: JobId, intent: Intent, recorded: bool) {
+    fn set_leaving(&mut self, job: JobId, intent: Intent, recorded: bool) {
         match self.jobs[job as usize].suspension.as_deref_mut() {
             Some(Stage::Leaving(leaving)) if leaving.intent.id == intent.id => {
                 (leaving.seen, leaving.recorded) = (true, leaving.recorded || recorded);
             }
             _ => {
                 self.drop_phantoms(job, true);
-                self.begin_leaving(job, intent, true);
-                if let Some(Stage::Leaving(leaving)) =
-                    self.jobs[job as usize].suspension.as_deref_mut()
-                {
-                    leaving.recorded = recorded;
-                }
+                let leaving = Leaving { intent, seen: true, withdrawn: false, recorded };
+                self.begin_leaving(job, leaving);
             }
         }
         for task in self.jobs[job as usize].tasks.clone() {
@@ -180,10 +176,9 @@ impl State {
     }
 
     /// Notes that a gang is asked to go.
-    pub fn begin_leaving(&mut self, job: JobId, intent: Intent, seen: bool) {
+    pub fn begin_leaving(&mut self, job: JobId, leaving: Leaving) {
         let gang = self.jobs[job as usize].key.to_string();
-        self.suspensions.note(&gang, &intent.by, self.now_ms);
-        let leaving = Leaving { intent, seen, withdrawn: false, recorded: false };
+        self.suspensions.note(&gang, &leaving.intent.by, self.now_ms);
         self.jobs[job as usize].suspension = Some(Box::new(Stage::Leaving(leaving)));
         self.prey_epoch += 1;
         self.suspensions.leaving.insert(job);
@@ -271,7 +266,7 @@ impl State {
         self.touch_job(job);
     }
 
-    /// Phantoms of a job, those with room or those without.
+    /// Phantoms of a job.
     pub fn phantoms(&self, job: JobId) -> impl Iterator<Item = TaskId> + '_ {
         let tasks = self.jobs[job as usize].tasks.iter().copied();
         tasks.filter(|&task| self.tasks[task].phantom)

@@ -86,6 +86,11 @@ impl Flow {
         service * WEIGHT_ONE / self.weight.max(1)
     }
 
+    /// What tags count for that much of the whole cluster's time.
+    fn of_whole(&self, ms: i64) -> i128 {
+        self.by_weight(WHOLE * i128::from(ms.clamp(0, LONGEST_MS)))
+    }
+
     /// Something of this share starts now: its first `entry_ms` are charged at once. A negative share takes that back.
     pub fn enter(&mut self, share: i128, entry_ms: i64) {
         self.entering += share * i128::from(entry_ms);
@@ -108,8 +113,7 @@ impl Flow {
 
     /// It becomes backlogged: whatever it did not use is gone, but for its credit.
     fn join(&mut self, virtual_time: i128) {
-        let credit = self.by_weight(WHOLE * i128::from(self.credit_ms.clamp(0, LONGEST_MS)));
-        self.service += (virtual_time - credit - self.tag()).max(0);
+        self.service += (virtual_time - self.of_whole(self.credit_ms) - self.tag()).max(0);
     }
 
     fn turn(&self) -> (i64, i128, u32) {
@@ -208,8 +212,7 @@ impl Turns {
             .filter(|other| other.backlogged && other.priority >= flow.priority)
             .map(Flow::tag)
             .min();
-        let burst = flow.by_weight(WHOLE * i128::from(burst_ms.clamp(0, LONGEST_MS)));
-        least.is_some_and(|least| flow.tag() - least > burst)
+        least.is_some_and(|least| flow.tag() - least > flow.of_whole(burst_ms))
     }
 
     /// Where the paths of two flows part, how much further the first is ahead of the second than that much of the whole cluster's time:
@@ -218,8 +221,7 @@ impl Turns {
         let (one, other) = (self.down(one), self.down(other));
         let (&one, &other) = one.iter().zip(&other).find(|(a, b)| a != b)?;
         let (one, other) = (&self.flows[one as usize], &self.flows[other as usize]);
-        let least = one.by_weight(WHOLE * i128::from(ms.clamp(0, LONGEST_MS)));
-        Some(one.tag() - other.tag() - least)
+        Some(one.tag() - other.tag() - one.of_whole(ms))
     }
 
     /// How far each flow on a victim's path is ahead, from where it parts from the path of whoever needs room: first of the two that stand side by

@@ -86,6 +86,12 @@ impl World {
         (0..2).for_each(|number| self.apply(pod(name, number, None)));
     }
 
+    /// The gang `high` is gone, with its pods.
+    fn high_ends(&mut self) {
+        (0..2).for_each(|number| self.apply(Event::PodDeleted(format!("high-{number}"))));
+        self.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "high")));
+    }
+
     /// The gang of low priority is asked to go for a gang `high`, and is stopped.
     fn suspend_low(&mut self) -> Intent {
         self.wants("high");
@@ -216,8 +222,7 @@ fn a_gang_that_is_down_comes_back_when_there_is_room_for_all_of_it() {
     assert_eq!(bound(&world.session()), ["high-0", "high-1"]);
     (0..2).for_each(|number| world.apply(pod("high", number, Some("n1"))));
     assert_eq!(world.session(), []);
-    (0..2).for_each(|number| world.apply(Event::PodDeleted(format!("high-{number}"))));
-    world.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "high")));
+    world.high_ends();
     assert_eq!(resumed(&world.session()), [intent.id.as_str()]);
     assert_eq!(world.session(), []);
     // Its record is taken off, its pods come back one by one; in between somebody wants the room.
@@ -233,8 +238,7 @@ fn a_gang_that_is_down_comes_back_when_there_is_room_for_all_of_it() {
 fn room_is_not_held_for_ever_for_pods_that_do_not_come() {
     let mut world = World::full(QueuePolicyObject::default());
     world.suspend_low();
-    world.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "high")));
-    (0..2).for_each(|number| world.apply(Event::PodDeleted(format!("high-{number}"))));
+    world.high_ends();
     assert_eq!(resumed(&world.session()).len(), 1);
     world.apply(gang("low", 4, None));
     world.wants("higher");
@@ -249,8 +253,7 @@ fn a_wish_is_withdrawn_when_nobody_has_it_any_more_and_the_gang_stays() {
     world.wants("high");
     let intent = intent_in(&world.session());
     world.apply(gang("low", 4, Some(leaving(&intent))));
-    (0..2).for_each(|number| world.apply(Event::PodDeleted(format!("high-{number}"))));
-    world.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "high")));
+    world.high_ends();
     let decisions = world.session();
     assert!(matches!(&decisions[..], [Decision::Withdraw { group, .. }] if group.name == "low"));
     assert_eq!(world.session(), []);
@@ -315,8 +318,7 @@ fn pods_that_come_while_their_gang_is_down_wait() {
     let mut world = World::full(QueuePolicyObject::default());
     world.suspend_low();
     (4..8).for_each(|number| world.apply(pod("low", number, None)));
-    (0..2).for_each(|number| world.apply(Event::PodDeleted(format!("high-{number}"))));
-    world.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "high")));
+    world.high_ends();
     assert_eq!(bound(&world.session()), Vec::<String>::new());
 }
 
@@ -326,8 +328,7 @@ fn whom_a_person_keeps_down_does_not_come_back() {
     let intent = world.suspend_low();
     let held = Suspension { hold: true, ..down(&intent, "low") };
     world.apply(gang("low", 4, Some(held)));
-    (0..2).for_each(|number| world.apply(Event::PodDeleted(format!("high-{number}"))));
-    world.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "high")));
+    world.high_ends();
     assert_eq!(world.session(), []);
     world.apply(gang("low", 4, Some(down(&intent, "low"))));
     assert_eq!(resumed(&world.session()), [intent.id.as_str()]);
@@ -340,8 +341,7 @@ fn room_is_held_for_the_pods_of_the_group_that_another_stood_in_for() {
     // The operator deletes the PodGroup of a suspended job.
     world.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "low")));
     world.apply(gang("low-suspended", 4, Some(down(&intent, "low"))));
-    (0..2).for_each(|number| world.apply(Event::PodDeleted(format!("high-{number}"))));
-    world.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "high")));
+    world.high_ends();
     assert_eq!(resumed(&world.session()), [intent.id.as_str()]);
     world.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "low-suspended")));
     world.apply(gang("low", 4, None));
