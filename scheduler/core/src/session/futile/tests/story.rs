@@ -230,8 +230,11 @@ impl World {
                 }
             }
             Decision::PodGroupStatus { group, status, .. } => {
-                if let Some(number) = self.known(&group) {
-                    self.gangs.get_mut(&number).map(|gang| gang.status = status);
+                let number = self.known(&group);
+                if let Some((number, gang)) =
+                    number.and_then(|it| Some((it, self.gangs.get_mut(&it)?)))
+                {
+                    gang.status = status;
                     self.tell_group(number);
                 }
             }
@@ -281,8 +284,9 @@ impl World {
     }
 
     fn tell_suspension(&mut self, group: &ObjectKey, suspension: Option<Suspension>) {
-        if let Some(number) = self.known(group) {
-            self.gangs.get_mut(&number).map(|gang| gang.suspension = suspension);
+        let number = self.known(group);
+        if let Some((number, gang)) = number.and_then(|it| Some((it, self.gangs.get_mut(&it)?))) {
+            gang.suspension = suspension;
             self.tell_group(number);
         }
     }
