@@ -26,6 +26,8 @@ async fn a_job_that_a_person_suspends_stays_down_until_that_person_lets_it_run()
     let Some(stage) = stage else { return };
     stage.job().await;
     stage.run().await;
+    let runs = |group: &Value| group["status"]["phase"] == "Running";
+    stage.case.pod_group_where(GANG, "runs", runs).await;
     assert_eq!(stage.tephra("why train"), "suspend-person/train is Running\n");
     let said = stage.tephra("suspend train --reason Maintenance");
     assert_eq!(said, "suspend-person/train: will be suspended until `tephra resume`\n");
