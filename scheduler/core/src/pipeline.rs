@@ -323,6 +323,12 @@ impl Pipeline {
         self.unprotected(state, evictor, victims)
     }
 
+    /// A shield protects whoever is in this queue.
+    pub fn spares(&self, state: &State, evictor: &Evictor, giver: QueueId) -> bool {
+        let mut shields = self.with(evictor.why.hook() | Hooks::SHIELD);
+        shields.any(|slot| slot.plugin.spares(state, evictor, giver))
+    }
+
     /// Those victims whom no shield protects, and no more of them than may go together.
     fn unprotected(
         &self,

@@ -472,6 +472,11 @@ pub trait Plugin: Send + std::fmt::Debug {
         Vote::Abstain
     }
 
+    /// A shield that keeps every pod of one queue from another: what [`Plugin::victims`] would say of each of them.
+    fn spares(&self, state: &State, evictor: &Evictor, giver: QueueId) -> bool {
+        false
+    }
+
     /// Keeps as many victims as may go together, in their order. Asked last, about those that no vote and no shield objects
     /// to, so that nobody counts who stays anyway (P94).
     fn ration(&self, state: &State, keep: &mut Vec<TaskId>) {}

@@ -322,29 +322,43 @@ impl Plugin for Wfq {
         }
     }
 
-    /// A queue that shares by weight takes back only from those who had more than their turn so far: who has more at the
-    /// moment to make up for what it missed keeps it. What a queue names as deserved it gets back in any case.
     fn victims(&self, state: &State, evictor: &Evictor, keep: &mut Vec<TaskId>) -> Vote {
         if !evictor.why.is_reclaim() {
             return Vote::Abstain;
         }
         let taker = state.jobs[evictor.job as usize].queue;
-        let known = self.turns.flows.len();
-        if known <= taker as usize || state.queues[taker as usize].deserved.is_some() {
-            return Vote::Permit;
-        }
+        // Candidates come by queue.
+        let mut latest: Option<(QueueId, bool)> = None;
         keep.retain(|&task| {
             let job = state.tasks[task].job;
             let giver = if job == NO_JOB { taker } else { state.jobs[job as usize].queue };
-            known > giver as usize && {
-                let beyond = self.turns.beyond_lead(giver, taker, self.lead_ms);
-                beyond.is_some_and(|beyond| {
-                    self.leeway.see_beyond(beyond);
-                    beyond > 0
-                })
+            if let Some((_, spared)) = latest.filter(|(queue, _)| *queue == giver) {
+                return !spared;
             }
+            let spared = self.spares(state, evictor, giver);
+            latest = Some((giver, spared));
+            !spared
         });
         Vote::Permit
+    }
+
+    /// A queue that shares by weight takes back only from those who had more than their turn so far: who has more at the
+    /// moment to make up for what it missed keeps it. What a queue names as deserved it gets back in any case.
+    fn spares(&self, state: &State, evictor: &Evictor, giver: QueueId) -> bool {
+        let taker = state.jobs[evictor.job as usize].queue;
+        let known = self.turns.flows.len();
+        if !evictor.why.is_reclaim()
+            || known <= taker as usize
+            || state.queues[taker as usize].deserved.is_some()
+        {
+            return false;
+        }
+        let giver = Some(giver).filter(|&giver| known > giver as usize);
+        let beyond = giver.and_then(|giver| self.turns.beyond_lead(giver, taker, self.lead_ms));
+        beyond.is_none_or(|beyond| {
+            self.leeway.see_beyond(beyond);
+            beyond <= 0
+        })
     }
 
     /// The queue or one above it is ahead of siblings that wait, by more than its policy lets it.

@@ -13,7 +13,7 @@ use super::statement::{Op, Savepoint};
 use super::suspend::Losses;
 use super::{Refusal, Session};
 use crate::event::QueueState;
-use crate::plugin::EvictFor;
+use crate::plugin::{EvictFor, Evictor};
 use crate::state::classes::ClassId;
 use crate::state::jobs::JobId;
 use crate::state::nodes::{LANES, NO_NODE, NodeId};
@@ -21,7 +21,7 @@ use crate::state::queues::QueueId;
 use crate::state::reach::Leaving;
 use crate::state::resource::PODS;
 use crate::state::status::Status;
-use crate::state::tasks::TaskId;
+use crate::state::tasks::{NO_TASK, TaskId};
 
 /// Whose pods may have to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,6 +181,7 @@ impl Session<'_> {
         let last = match prey {
             Prey::Queue if self.pipeline.only_below(why) => reach.below(priority),
             Prey::Queue => reach.below(priority.saturating_add(1)),
+            Prey::OtherQueues if !self.may_be_given(why, job) => 0,
             Prey::Job | Prey::OtherQueues => reach.last(),
         };
         let among = match prey {
@@ -189,6 +190,18 @@ impl Session<'_> {
             Prey::OtherQueues => None,
         };
         Hunt { why, prey, job, whole_gangs, among, last, stages: Vec::new(), losses: None }
+    }
+
+    /// There is a queue from which the job may take: without one only room that needs no victims is left.
+    fn may_be_given(&self, why: EvictFor, job: JobId) -> bool {
+        let evictor = Evictor { why, job, task: NO_TASK };
+        let own = self.state.jobs[job as usize].queue;
+        self.state.queues.iter().enumerate().any(|(queue, row)| {
+            let queue = queue as QueueId;
+            queue != own
+                && !row.allocated.is_zero()
+                && !self.pipeline.spares(self.state, &evictor, queue)
+        })
     }
 
     /// Even if everybody left who might, too few of these pods would find room.
