@@ -7,7 +7,9 @@
 pub mod action;
 pub mod decision;
 pub mod event;
+pub mod figures;
 pub mod index;
+pub mod laps;
 pub mod matching;
 pub mod pipeline;
 pub mod plugin;
