@@ -263,6 +263,7 @@ impl Core {
         self.state.hyper_nodes.refresh(&self.state.nodes);
         laps.lap(Lap::Prepared);
         self.pipeline.open(&self.state, laps);
+        self.state.suspensions.lost.clear();
     }
 
     /// Figures of queues and jobs as they are now, for those who watch.
