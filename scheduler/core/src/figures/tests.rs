@@ -65,7 +65,7 @@ fn cpu(named: &Named) -> f64 {
 fn a_queue_tells_what_it_has_deserves_and_who_waits_in_it() {
     let mut core = core("[{name: gang}, {name: proportion}, {name: predicates}]");
     core.apply(Event::Queue(QueueObject {
-        capability: Some(amounts(3_000, 6 * GI, 0, 0)),
+        capability: Some(amounts(3_000, 6 * GI, 0, 50)),
         weight: 2,
         ..queue("q", "")
     }));
