@@ -1,9 +1,9 @@
 //! What the scheduler serves on `/metrics`. Counters and histograms are kept where things happen, outside the core;
-//! series of queues and jobs are derived from the core's [`Figures`] when somebody asks ([`figures`]), so that they cost
+//! series of queues and jobs are derived from the core's [`Overview`] when somebody asks ([`overview`]), so that they cost
 //! nothing between two scrapes and vanish with their objects.
 
 mod desk;
-mod figures;
+mod overview;
 mod stopwatch;
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tephra_core::SessionReport;
 use tephra_core::decision::GangBind;
-use tephra_core::figures::Figures;
+use tephra_core::overview::Overview;
 use tephra_process::serve::MetricsText;
 use tephra_telemetry::metric::page::{CONTENT_TYPE, Page};
 use tephra_telemetry::metric::prometheus::{
@@ -212,7 +212,7 @@ impl Metrics {
         }
     }
 
-    /// Where the session loop finds who asks for figures.
+    /// Where the session loop finds who asks for overview.
     pub(crate) fn open_desk(&self) -> tokio::sync::mpsc::Receiver<Ask> {
         self.desk.open()
     }
@@ -222,10 +222,10 @@ impl Metrics {
         self.total_writes.load(Ordering::Relaxed)
     }
 
-    fn page(&self, figures: Option<Arc<Figures>>) -> String {
+    fn page(&self, overview: Option<Arc<Overview>>) -> String {
         let mut page = Page::default();
-        if let Some(figures) = figures {
-            figures::fill(&mut page, &figures);
+        if let Some(overview) = overview {
+            overview::fill(&mut page, &overview);
         }
         page.text(&self.registry)
     }

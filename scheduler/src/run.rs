@@ -178,7 +178,7 @@ impl SessionLoop {
 
     /// Whoever asked may have gone meanwhile.
     fn answer(&self, ask: Ask) {
-        let _ = ask.send(self.core.figures(self.clock.now_ms()));
+        let _ = ask.send(self.core.overview(self.clock.now_ms()));
     }
 
     fn take(&mut self, feed: Feed) {

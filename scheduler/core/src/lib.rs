@@ -7,10 +7,10 @@
 pub mod action;
 pub mod decision;
 pub mod event;
-pub mod figures;
 pub mod index;
 pub mod laps;
 pub mod matching;
+pub mod overview;
 pub mod pipeline;
 pub mod plugin;
 pub mod probe;

@@ -9,9 +9,9 @@ use tephra_api::conf::SchedulerConf;
 
 use crate::decision::{Decision, PodRef};
 use crate::event::Event;
-use crate::figures::Figures;
 use crate::index::kernel::Backend;
 use crate::laps::{Efforts, Lap, Laps, Untimed};
+use crate::overview::Overview;
 use crate::pipeline::Pipeline;
 use crate::probe::Probe;
 use crate::session::Session;
@@ -52,6 +52,8 @@ pub struct SessionReport {
     pub refused: u32,
     /// What evictions took.
     pub efforts: Efforts,
+    /// Searches for pods that could make room that were carried out: those whose answer is known to be no are not.
+    pub searches: u32,
     /// True when something is still waiting that a later session might place without any new event
     /// (for example a gang admitted in this session after allocate had run).
     pub again: bool,
@@ -81,6 +83,7 @@ pub struct Core {
     pub(crate) backend: Backend,
     options: Options,
     sessions: u64,
+    remembers: bool,
     placements: Vec<Placement>,
 }
 
@@ -95,6 +98,7 @@ impl Core {
             backend: Backend::detect(),
             options,
             sessions: 0,
+            remembers: true,
             placements: Vec::new(),
         };
         core.configure(conf);
@@ -105,6 +109,13 @@ impl Core {
     #[must_use]
     pub fn with_backend(mut self, backend: Backend) -> Self {
         self.backend = backend;
+        self
+    }
+
+    /// Repeats every search that failed, for tests and measurements.
+    #[must_use]
+    pub fn without_memory(mut self) -> Self {
+        self.remembers = false;
         self
     }
 
@@ -123,6 +134,7 @@ impl Core {
         self.state.reservations = Reservations::default();
         self.state.released();
         for job in 0..self.state.jobs.len() as u32 {
+            self.state.jobs[job as usize].futile.clear();
             if self.state.jobs[job as usize].live {
                 self.state.touch_job(job);
             }
@@ -192,6 +204,10 @@ impl Core {
             told_to_wait: None,
             denominated: FxHashSet::default(),
             losses: None,
+            searches: 0,
+            looks_at_victims: false,
+            remembers: self.remembers,
+            outlook: None,
             line: Line::default(),
         };
         session.run(laps);
@@ -214,6 +230,7 @@ impl Core {
             evicted: session.evicted,
             refused: session.refused,
             efforts: session.efforts,
+            searches: session.searches,
             again: !session.touched.is_empty(),
             decisions: session.decisions,
         };
@@ -267,8 +284,8 @@ impl Core {
     }
 
     /// Figures of queues and jobs as they are now, for those who watch.
-    pub fn figures(&self, now_ms: i64) -> Figures {
-        crate::figures::figures(&self.state, &self.pipeline, now_ms)
+    pub fn overview(&self, now_ms: i64) -> Overview {
+        crate::overview::overview(&self.state, &self.pipeline, now_ms)
     }
 
     /// Asks single extension points as in a session at the given time, for recorded calls and explanations.

@@ -1,25 +1,25 @@
-//! Where those who serve metrics ask the session loop for the core's figures. The loop answers between two sessions;
+//! Where those who serve metrics ask the session loop for the core's overview. The loop answers between two sessions;
 //! while a long one runs, the figures of the last answer are served again.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tephra_core::figures::Figures;
+use tephra_core::overview::Overview;
 use tokio::sync::{mpsc, oneshot};
 
 /// Longest wait for an answer: scrapes usually give up after ten seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A question, answered by sending the figures.
-pub(crate) type Ask = oneshot::Sender<Figures>;
+/// A question, answered by sending the overview.
+pub(crate) type Ask = oneshot::Sender<Overview>;
 
 /// Both sides meet here.
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
     /// The loop, while there is one.
     questions: Mutex<Option<mpsc::Sender<Ask>>>,
-    last: Mutex<Option<Arc<Figures>>>,
+    last: Mutex<Option<Arc<Overview>>>,
 }
 
 impl Desk {
@@ -30,8 +30,8 @@ impl Desk {
         receive
     }
 
-    /// The figures; `None` where no session loop runs.
-    pub(crate) async fn ask(&self) -> Option<Arc<Figures>> {
+    /// The overview; `None` where no session loop runs.
+    pub(crate) async fn ask(&self) -> Option<Arc<Overview>> {
         let questions = self.questions.lock().clone()?;
         let answer = tokio::time::timeout(PATIENCE, async {
             let (ask, answer) = oneshot::channel();
@@ -39,10 +39,10 @@ impl Desk {
             answer.await.ok()
         });
         match answer.await {
-            Ok(Some(figures)) => {
-                let figures = Arc::new(figures);
-                *self.last.lock() = Some(figures.clone());
-                Some(figures)
+            Ok(Some(overview)) => {
+                let overview = Arc::new(overview);
+                *self.last.lock() = Some(overview.clone());
+                Some(overview)
             }
             Ok(None) => None,
             Err(_) => self.last.lock().clone(),
@@ -59,10 +59,10 @@ mod tests {
         let desk = Desk::default();
         assert!(desk.ask().await.is_none(), "nobody answers yet");
         let mut asked = desk.open();
-        let nodes = async |desk: &Desk| desk.ask().await.map(|figures| figures.nodes);
+        let nodes = async |desk: &Desk| desk.ask().await.map(|overview| overview.nodes);
         let answer = async {
             let ask = asked.recv().await.unwrap();
-            ask.send(Figures { nodes: 7, ..Figures::default() }).unwrap();
+            ask.send(Overview { nodes: 7, ..Overview::default() }).unwrap();
         };
         let (first, ()) = tokio::join!(nodes(&desk), answer);
         assert_eq!(first, Some(7));

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tephra_core::figures::{JobFigures, QueueFigures, ShareFigures};
 use tephra_core::laps::Efforts;
+use tephra_core::overview::{JobOverview, QueueOverview, ShareOverview};
 
 use super::*;
 
@@ -77,8 +77,8 @@ fn a_placement_is_timed_for_each_pod_from_its_creation_and_from_that_of_its_grou
     );
 }
 
-fn job(namespace: &str, name: &str) -> JobFigures {
-    JobFigures {
+fn job(namespace: &str, name: &str) -> JobOverview {
+    JobOverview {
         namespace: namespace.into(),
         name: name.into(),
         queue: "q".into(),
@@ -94,8 +94,8 @@ fn job(namespace: &str, name: &str) -> JobFigures {
 
 #[test]
 fn jobs_of_one_name_in_two_namespaces_give_no_series_twice() {
-    let figures = Figures { jobs: vec![job("a", "j"), job("b", "j")], ..Figures::default() };
-    let text = Metrics::new().page(Some(Arc::new(figures)));
+    let overview = Overview { jobs: vec![job("a", "j"), job("b", "j")], ..Overview::default() };
+    let text = Metrics::new().page(Some(Arc::new(overview)));
     assert_eq!(lines(&text, "retry"), [r#"volcano_job_retry_counts{job_id="j"} 5"#]);
     assert_eq!(
         lines(&text, "job_share"),
@@ -115,14 +115,14 @@ fn jobs_of_one_name_in_two_namespaces_give_no_series_twice() {
 #[test]
 fn a_queue_without_jobs_has_its_allocation_and_no_share() {
     let amounts = |cpu: f64, gpu: f64| vec![("cpu".into(), cpu), ("gpu".into(), gpu)];
-    let queue = |name: &str, has_jobs| QueueFigures {
+    let queue = |name: &str, has_jobs| QueueOverview {
         name: name.into(),
         weight: 2,
         has_jobs,
         allocated: amounts(500.0, 1000.0),
         request: Vec::new(),
         capability: None,
-        share: Some(ShareFigures {
+        share: Some(ShareOverview {
             deserved: amounts(1000.0, 0.0),
             real_capability: Vec::new(),
             share: 0.5,
@@ -132,7 +132,7 @@ fn a_queue_without_jobs_has_its_allocation_and_no_share() {
         oldest_wait_ms: 1_500,
     };
     let queues = vec![queue("idle", false), queue("used", true)];
-    let text = Metrics::new().page(Some(Arc::new(Figures { queues, ..Figures::default() })));
+    let text = Metrics::new().page(Some(Arc::new(Overview { queues, ..Overview::default() })));
     assert_eq!(lines(&text, "queue_share"), [r#"volcano_queue_share{queue_name="used"} 0.5"#]);
     assert_eq!(
         lines(&text, "allocated_scalar"),

@@ -1,4 +1,4 @@
-//! Figures of queues and jobs for those who watch: metrics today. They are derived when somebody asks, between
+//! Overview of queues and jobs for those who watch: metrics today. They are derived when somebody asks, between
 //! sessions, and nothing on the decision path reads them. Amounts are in Volcano's stored units.
 
 use std::collections::BTreeMap;
@@ -20,11 +20,11 @@ pub type Named = Vec<(Arc<str>, f64)>;
 
 /// Everything at one time.
 #[derive(Clone, Debug, Default)]
-pub struct Figures {
+pub struct Overview {
     /// Queues that exist, in no particular order.
-    pub queues: Vec<QueueFigures>,
+    pub queues: Vec<QueueOverview>,
     /// Jobs, at most [`JOB_LIMIT`]: those that have not come to their end before others.
-    pub jobs: Vec<JobFigures>,
+    pub jobs: Vec<JobOverview>,
     /// Jobs beyond that.
     pub jobs_left_out: usize,
     /// Share of the cluster that the jobs of each namespace have.
@@ -39,7 +39,7 @@ pub struct Figures {
 
 /// One queue.
 #[derive(Clone, Debug)]
-pub struct QueueFigures {
+pub struct QueueOverview {
     /// Name.
     pub name: Arc<str>,
     /// Weight.
@@ -53,7 +53,7 @@ pub struct QueueFigures {
     /// `spec.capability`.
     pub capability: Option<Named>,
     /// What the plugin knows that gives queues shares.
-    pub share: Option<ShareFigures>,
+    pub share: Option<ShareOverview>,
     /// Gangs that wait for admission or room.
     pub waiting: usize,
     /// How long the oldest of them waits that nothing but room or order keeps back, in milliseconds.
@@ -62,7 +62,7 @@ pub struct QueueFigures {
 
 /// The share of a queue.
 #[derive(Clone, Debug)]
-pub struct ShareFigures {
+pub struct ShareOverview {
     /// What it deserves.
     pub deserved: Named,
     /// What it may reach.
@@ -75,7 +75,7 @@ pub struct ShareFigures {
 
 /// One job.
 #[derive(Clone, Debug)]
-pub struct JobFigures {
+pub struct JobOverview {
     /// Namespace of the PodGroup.
     pub namespace: Arc<str>,
     /// Its name.
@@ -99,7 +99,7 @@ pub struct JobFigures {
 }
 
 /// Derives everything.
-pub(crate) fn figures(state: &State, pipeline: &Pipeline, now_ms: i64) -> Figures {
+pub(crate) fn overview(state: &State, pipeline: &Pipeline, now_ms: i64) -> Overview {
     let mut waits = vec![Waits::default(); state.queues.len()];
     let mut by_namespace: BTreeMap<&str, Ledger> = BTreeMap::new();
     let (mut active, mut ended) = (Vec::new(), Vec::new());
@@ -117,10 +117,10 @@ pub(crate) fn figures(state: &State, pipeline: &Pipeline, now_ms: i64) -> Figure
     active.extend(ended);
     active.truncate(JOB_LIMIT);
     let namespaces = by_namespace.into_iter();
-    Figures {
+    Overview {
         queues: queues(state, pipeline, &waits),
         jobs_left_out: known - active.len(),
-        jobs: active.into_iter().filter_map(|job| figures_of(state, job)).collect(),
+        jobs: active.into_iter().filter_map(|job| overview_of(state, job)).collect(),
         namespaces: namespaces
             .map(|(name, has)| (Arc::from(name), dominant_share(&has, &state.total)))
             .collect(),
@@ -154,22 +154,22 @@ fn has_ended(job: &Job) -> bool {
     job.phase == PodGroupPhase::Completed
 }
 
-fn queues(state: &State, pipeline: &Pipeline, waits: &[Waits]) -> Vec<QueueFigures> {
+fn queues(state: &State, pipeline: &Pipeline, waits: &[Waits]) -> Vec<QueueOverview> {
     let queues = state.queues.iter().zip(waits).enumerate();
     let existing = queues.filter(|(_, (queue, _))| queue.exists);
     existing
-        .map(|(id, (queue, waits))| figures_of_queue(state, pipeline, id, queue, waits))
+        .map(|(id, (queue, waits))| overview_of_queue(state, pipeline, id, queue, waits))
         .collect()
 }
 
-fn figures_of_queue(
+fn overview_of_queue(
     state: &State,
     pipeline: &Pipeline,
     id: usize,
     queue: &Queue,
     waits: &Waits,
-) -> QueueFigures {
-    let share = pipeline.queue_share(state, id as QueueId).map(|share| ShareFigures {
+) -> QueueOverview {
+    let share = pipeline.queue_share(state, id as QueueId).map(|share| ShareOverview {
         deserved: named(state, &share.deserved),
         real_capability: named(state, &share.real_capability),
         share: share.share,
@@ -179,7 +179,7 @@ fn figures_of_queue(
         let stored = |(dim, amount)| stored(state, dim, amount);
         ledger.iter().map(stored).collect()
     };
-    QueueFigures {
+    QueueOverview {
         name: queue.name.clone(),
         weight: queue.weight,
         has_jobs: queue.jobs > 0,
@@ -202,9 +202,9 @@ fn stored(state: &State, dim: Dim, amount: i128) -> (Arc<str>, f64) {
     (state.dims.name(dim).clone(), state.dims.to_stored(dim, amount) as f64)
 }
 
-fn figures_of(state: &State, id: JobId) -> Option<JobFigures> {
+fn overview_of(state: &State, id: JobId) -> Option<JobOverview> {
     let job = &state.jobs[id as usize];
-    Some(JobFigures {
+    Some(JobOverview {
         namespace: job.key.namespace.as_str().into(),
         name: job.key.name.as_str().into(),
         queue: state.queues[job.queue as usize].name.clone(),

@@ -1,23 +1,23 @@
 //! Series of queues and jobs, derived from the core's figures for one answer.
 
-use tephra_core::figures::{Figures, JobFigures, Named, QueueFigures};
+use tephra_core::overview::{JobOverview, Named, Overview, QueueOverview};
 use tephra_telemetry::metric::page::Page;
 use tephra_telemetry::metric::volcano::*;
 use tephra_telemetry::metric::{Family, tephra};
 
 /// Adds everything.
-pub(super) fn fill(page: &mut Page, figures: &Figures) {
-    page.add(&tephra::NODES, &[], figures.nodes as f64);
-    page.add(&tephra::PODS, &[], figures.pods as f64);
-    page.add(&tephra::JOBS_WITHOUT_SERIES, &[], figures.jobs_left_out as f64);
-    page.add(&UNSCHEDULE_JOB_COUNT, &[], figures.jobs_below as f64);
-    for (name, share) in &figures.namespaces {
+pub(super) fn fill(page: &mut Page, overview: &Overview) {
+    page.add(&tephra::NODES, &[], overview.nodes as f64);
+    page.add(&tephra::PODS, &[], overview.pods as f64);
+    page.add(&tephra::JOBS_WITHOUT_SERIES, &[], overview.jobs_left_out as f64);
+    page.add(&UNSCHEDULE_JOB_COUNT, &[], overview.jobs_below as f64);
+    for (name, share) in &overview.namespaces {
         page.add(&NAMESPACE_SHARE, &[name], *share);
         page.add(&NAMESPACE_WEIGHT, &[name], 1.0);
         page.add(&NAMESPACE_WEIGHTED_SHARE, &[name], *share);
     }
-    figures.queues.iter().for_each(|queue| add_queue(page, queue));
-    add_jobs(page, &figures.jobs);
+    overview.queues.iter().for_each(|queue| add_queue(page, queue));
+    add_jobs(page, &overview.jobs);
 }
 
 /// Families of a queue's amounts: cpu, memory, everything else.
@@ -30,7 +30,7 @@ const CAPACITY: Amounts = [&QUEUE_CAPACITY_CPU, &QUEUE_CAPACITY_MEMORY, &QUEUE_C
 const REAL_CAPACITY: Amounts =
     [&QUEUE_REAL_CAPACITY_CPU, &QUEUE_REAL_CAPACITY_MEMORY, &QUEUE_REAL_CAPACITY_SCALAR];
 
-fn add_queue(page: &mut Page, queue: &QueueFigures) {
+fn add_queue(page: &mut Page, queue: &QueueOverview) {
     let name = &*queue.name;
     let mut add = |families, amounts| add_amounts(page, families, name, amounts);
     add(ALLOCATED, &queue.allocated);
@@ -62,7 +62,7 @@ fn add_amounts(page: &mut Page, [cpu, memory, scalar]: Amounts, queue: &str, amo
 }
 
 /// `job_id` has no namespace: where two jobs have one name, the first is told, for a series may stand there only once.
-fn add_jobs(page: &mut Page, jobs: &[JobFigures]) {
+fn add_jobs(page: &mut Page, jobs: &[JobOverview]) {
     let mut named = std::collections::HashSet::new();
     for job in jobs {
         let labels = [&*job.name, &*job.queue, &*job.namespace];

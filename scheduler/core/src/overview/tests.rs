@@ -1,4 +1,4 @@
-//! Figures of a small cluster.
+//! Overview of a small cluster.
 
 use tephra_api::conf::SchedulerConf;
 
@@ -53,8 +53,8 @@ fn gang(core: &mut Core, name: &str, queue: &str, min: i32, pods: u32) {
     }
 }
 
-fn of<'f>(figures: &'f Figures, name: &str) -> &'f QueueFigures {
-    figures.queues.iter().find(|queue| &*queue.name == name).unwrap()
+fn of<'f>(overview: &'f Overview, name: &str) -> &'f QueueOverview {
+    overview.queues.iter().find(|queue| &*queue.name == name).unwrap()
 }
 
 fn cpu(named: &Named) -> f64 {
@@ -73,16 +73,16 @@ fn a_queue_tells_what_it_has_deserves_and_who_waits_in_it() {
     gang(&mut core, "waits", "q", 3, 3);
     core.session(5_000);
     core.session(5_100);
-    let figures = core.figures(9_000);
-    let q = of(&figures, "q");
+    let overview = core.overview(9_000);
+    let q = of(&overview, "q");
     assert_eq!((q.weight, q.has_jobs, q.waiting), (2, true, 1));
     assert_eq!((cpu(&q.allocated), cpu(&q.request)), (2_000.0, 5_000.0));
     assert_eq!(q.capability.as_ref().map(cpu), Some(3_000.0));
     let share = q.share.as_ref().unwrap();
     assert_eq!((cpu(&share.deserved), cpu(&share.real_capability)), (3_000.0, 3_000.0));
     assert!((share.share - 2.0 / 3.0).abs() < 1e-9 && !share.overused, "{share:?}");
-    assert_eq!((figures.nodes, figures.pods, figures.jobs_below), (1, 5, 1));
-    assert_eq!(figures.namespaces, [("ns".into(), 0.5)]);
+    assert_eq!((overview.nodes, overview.pods, overview.jobs_below), (1, 5, 1));
+    assert_eq!(overview.namespaces, [("ns".into(), 0.5)]);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_job_tells_when_it_was_placed_and_how_often_it_was_not_and_is_forgotten_with
     core.session(5_000);
     core.session(5_100);
     let job = |core: &Core, name: &str| {
-        let jobs = core.figures(9_000).jobs;
+        let jobs = core.overview(9_000).jobs;
         jobs.into_iter().find(|job| &*job.name == name)
     };
     let runs = job(&core, "runs").unwrap();
