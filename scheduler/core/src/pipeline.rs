@@ -5,11 +5,12 @@ use tephra_api::conf::{Flag, SchedulerConf};
 
 use crate::action::Action;
 use crate::index::score::ScoreConfig;
+use crate::laps::{Lap, Laps};
 use crate::matching::revocable::Zones;
 use crate::matching::static_filter::PredicateSwitches;
 use crate::plugin::{
     Admission, Delta, DomainSearch, EvictFor, Evictor, Figures, Hooks, Invalid, OrderKey, Plugin,
-    QueueWord, Vote,
+    QueueShare, QueueWord, Vote,
 };
 use crate::plugin::{reservation, suspend};
 use crate::registry;
@@ -65,6 +66,8 @@ const GATES: &[(Hooks, Flag)] = &[
 pub struct Pipeline {
     /// Actions in order.
     pub actions: Vec<Box<dyn Action>>,
+    /// Their names.
+    pub action_names: Vec<&'static str>,
     /// Action `enqueue` is configured: jobs must be admitted before they are placed.
     pub admits: bool,
     /// Queues take back what they deserve.
@@ -95,8 +98,9 @@ impl Pipeline {
         let mut pipeline = Self { switches: PredicateSwitches::NONE, ..Self::default() };
         for name in &conf.actions {
             match registry::ACTIONS.iter().find(|(known, _)| known == name) {
-                Some((_, make)) => {
+                Some((name, make)) => {
                     let mut action = make();
+                    pipeline.action_names.push(name);
                     if let Some(arguments) = conf.action(name) {
                         let mut wrong = Vec::new();
                         action.configure(arguments, &mut wrong);
@@ -175,10 +179,21 @@ impl Pipeline {
     }
 
     /// Opens a session.
-    pub fn open(&mut self, state: &State) {
-        for slot in self.with_mut(Hooks::OPEN) {
-            slot.plugin.open(state);
+    pub fn open(&mut self, state: &State, laps: &mut dyn Laps) {
+        for slot in &mut self.slots {
+            if slot.hooks.contains(Hooks::OPEN) {
+                slot.plugin.open(state);
+            }
+            laps.lap(Lap::PluginOpen(slot.name));
         }
+    }
+
+    /// What a plugin that gives queues shares knows of one; the first one's word.
+    pub fn queue_share(&self, state: &State, queue: QueueId) -> Option<QueueShare> {
+        let mut slots = self.slots.iter();
+        let mut share = slots.find_map(|slot| slot.plugin.queue_share(state, queue))?;
+        share.overused |= self.overused(state, queue);
+        Some(share)
     }
 
     /// What answers in searches for victims depend on; `None` where a plugin cannot tell.
@@ -220,8 +235,16 @@ impl Pipeline {
     }
 
     /// What plugins say about queues at the end of a session.
-    pub fn queue_words(&mut self, state: &State) -> Vec<(QueueId, QueueWord)> {
-        self.with_mut(Hooks::QUEUE_WORDS).flat_map(|slot| slot.plugin.queue_words(state)).collect()
+    pub fn queue_words(&mut self, state: &State, laps: &mut dyn Laps) -> Vec<(QueueId, QueueWord)> {
+        let mut words = Vec::new();
+        laps.lap(Lap::Told);
+        for slot in &mut self.slots {
+            if slot.hooks.contains(Hooks::QUEUE_WORDS) {
+                words.extend(slot.plugin.queue_words(state));
+            }
+            laps.lap(Lap::PluginClose(slot.name));
+        }
+        words
     }
 
     /// Key that orders jobs, without the tie-break.

@@ -41,6 +41,7 @@ use crate::state::hyper_nodes::{DomainId, Limit};
 use crate::state::jobs::JobId;
 use crate::state::nodes::NodeId;
 use crate::state::queues::QueueId;
+use crate::state::resource::Vector;
 use crate::state::sub_jobs::SubJobId;
 use crate::state::tasks::{NO_JOB, NO_TASK, TaskId};
 
@@ -311,6 +312,19 @@ pub enum QueueWord {
     Warning(String),
 }
 
+/// What a plugin that gives queues shares knows of a queue, for those who watch.
+#[derive(Clone, Debug, Default)]
+pub struct QueueShare {
+    /// What it deserves.
+    pub deserved: Vector,
+    /// What it may reach; an absent dimension has no limit.
+    pub real_capability: Vector,
+    /// Largest part of its deserved amounts that it has.
+    pub share: f64,
+    /// It has all that it deserves.
+    pub overused: bool,
+}
+
 /// A placement, an eviction, or the undoing of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delta {
@@ -398,6 +412,11 @@ pub trait Plugin: Send + std::fmt::Debug {
 
     /// Part of the key that orders queues.
     fn queue_order(&self, state: &State, queue: QueueId, key: &mut OrderKey) {}
+
+    /// What it knows of a queue's share, as of the last session; `None` for plugins that give none.
+    fn queue_share(&self, state: &State, queue: QueueId) -> Option<QueueShare> {
+        None
+    }
 
     /// Part of the key that orders queues as victims of a queue that needs room: the smaller key gives first.
     fn victim_queue_order(

@@ -10,6 +10,8 @@ use tephra_api::conf::SchedulerConf;
 use crate::decision::{Decision, PodRef};
 use crate::event::Event;
 use crate::index::kernel::Backend;
+use crate::laps::{Efforts, Lap, Laps, Untimed};
+use crate::overview::Overview;
 use crate::pipeline::Pipeline;
 use crate::probe::Probe;
 use crate::session::Session;
@@ -48,6 +50,8 @@ pub struct SessionReport {
     pub evicted: u32,
     /// Gangs that were tried and could not be placed.
     pub refused: u32,
+    /// What evictions took.
+    pub efforts: Efforts,
     /// Searches for pods that could make room that were carried out: those whose answer is known to be no are not.
     pub searches: u32,
     /// True when something is still waiting that a later session might place without any new event
@@ -160,6 +164,11 @@ impl Core {
 
     /// Runs one cycle at the given time.
     pub fn session(&mut self, now_ms: i64) -> SessionReport {
+        self.timed_session(now_ms, &mut Untimed)
+    }
+
+    /// Runs one cycle at the given time, and tells when a part of it has ended.
+    pub fn timed_session(&mut self, now_ms: i64, laps: &mut dyn Laps) -> SessionReport {
         self.state.changed = false;
         self.sessions += 1;
         self.state.now_ms = now_ms;
@@ -169,7 +178,8 @@ impl Core {
         for job in std::mem::take(&mut self.state.dirty_jobs) {
             self.state.refresh_job(job);
         }
-        self.open();
+        self.open(laps);
+        laps.lap(Lap::Open);
         let mut session = Session {
             state: &mut self.state,
             pipeline: &mut self.pipeline,
@@ -184,6 +194,7 @@ impl Core {
             trial_reasons: FxHashMap::default(),
             worksheets: FxHashMap::default(),
             scope: None,
+            efforts: Efforts::default(),
             bound: 0,
             evicted: 0,
             refused: 0,
@@ -199,7 +210,7 @@ impl Core {
             outlook: None,
             line: Line::default(),
         };
-        session.run();
+        session.run(laps);
         self.placements = session
             .journal
             .open()
@@ -213,11 +224,12 @@ impl Core {
                 Op::Evict { .. } => None,
             })
             .collect();
-        session.close();
+        session.close(laps);
         let report = SessionReport {
             bound: session.bound,
             evicted: session.evicted,
             refused: session.refused,
+            efforts: session.efforts,
             searches: session.searches,
             again: !session.touched.is_empty(),
             decisions: session.decisions,
@@ -257,7 +269,7 @@ impl Core {
     }
 
     /// Opens a session for the plugins.
-    fn open(&mut self) {
+    fn open(&mut self, laps: &mut dyn Laps) {
         let zones = self.pipeline.zones(&self.state);
         if self.state.classes.set_zones(zones, &mut self.state.nodes) {
             self.state.released();
@@ -266,8 +278,14 @@ impl Core {
         self.state.refresh_queue_policies();
         self.state.derive_leaving();
         self.state.hyper_nodes.refresh(&self.state.nodes);
-        self.pipeline.open(&self.state);
+        laps.lap(Lap::Prepared);
+        self.pipeline.open(&self.state, laps);
         self.state.suspensions.lost.clear();
+    }
+
+    /// Figures of queues and jobs as they are now, for those who watch.
+    pub fn overview(&self, now_ms: i64) -> Overview {
+        crate::overview::overview(&self.state, &self.pipeline, now_ms)
     }
 
     /// Asks single extension points as in a session at the given time, for recorded calls and explanations.
@@ -276,7 +294,7 @@ impl Core {
         for job in std::mem::take(&mut self.state.dirty_jobs) {
             self.state.refresh_job(job);
         }
-        self.open();
+        self.open(&mut Untimed);
         Probe::new(self)
     }
 

@@ -31,6 +31,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::decision::{Decision, Notice};
 use crate::index::kernel::Backend;
+use crate::laps::{Efforts, Lap, Laps};
 use crate::pipeline::Pipeline;
 use crate::state::State;
 use crate::state::classes::ClassId;
@@ -108,6 +109,8 @@ pub struct Session<'s> {
     pub worksheets: FxHashMap<JobId, worksheet::Worksheet>,
     /// Only these nodes are looked at, a bit per slot: those of the hypernode that a gang is being placed in.
     pub(crate) scope: Option<Arc<[u64]>>,
+    /// What evictions took.
+    pub efforts: Efforts,
     /// Pods committed.
     pub bound: u32,
     /// Pods evicted.
@@ -140,14 +143,15 @@ pub struct Session<'s> {
 
 impl Session<'_> {
     /// Runs the actions of the configuration in order.
-    pub fn run(&mut self) {
+    pub fn run(&mut self, laps: &mut dyn Laps) {
         self.tell_bind_errors();
         self.tell_hyper_node_problems();
         self.finish_evictions();
         self.reserve_nominated();
         let mut actions = std::mem::take(&mut self.pipeline.actions);
-        for action in &mut actions {
+        for (action, name) in actions.iter_mut().zip(self.pipeline.action_names.clone()) {
             action.run(self);
+            laps.lap(Lap::Action(name));
         }
         self.pipeline.actions = actions;
     }

@@ -110,10 +110,24 @@ impl Rig {
     /// # Errors
     /// When the binary is missing.
     pub fn controller(&self, binaries: &Path, schedulers: &[&str]) -> anyhow::Result<Process> {
+        self.controller_with(binaries, schedulers, &[])
+    }
+
+    /// The same with further flags.
+    ///
+    /// # Errors
+    /// When the binary is missing.
+    pub fn controller_with(
+        &self,
+        binaries: &Path,
+        schedulers: &[&str],
+        more: &[&str],
+    ) -> anyhow::Result<Process> {
         let mut command = Command::new(program(binaries, "tephra-controller")?);
         command.arg(format!("--kubeconfig={}", self.kubeconfig(Identity::CONTROLLER).display()));
         command.args(["--leader-elect=false", "-v=3"]);
         command.args(schedulers.iter().map(|name| format!("--scheduler-name={name}")));
+        command.args(more);
         self.run("controller", command)
     }
 }

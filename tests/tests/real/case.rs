@@ -109,8 +109,13 @@ impl Case {
 
     /// Kills the controller and starts it anew.
     pub(crate) fn restart_controller(&mut self) {
+        self.restart_controller_with(&[]);
+    }
+
+    /// The same with these flags.
+    pub(crate) fn restart_controller_with(&mut self, more: &[&str]) {
         self.controller.kill();
-        let controller = self.rig.controller(self.binaries, &[self.name]);
+        let controller = self.rig.controller_with(self.binaries, &[self.name], more);
         self.controller = controller.expect("the controller starts");
     }
 

@@ -12,6 +12,7 @@ mod fault;
 mod foreign;
 mod gang;
 mod lease;
+mod metrics;
 mod plain;
 mod quota;
 mod suspend;

@@ -17,7 +17,9 @@ mod victims;
 
 use tephra_api::conf::Arguments;
 
-use super::{Admission, Delta, EvictFor, Evictor, Figures, Hooks, OrderKey, Plugin, Vote, quota};
+use super::{
+    Admission, Delta, EvictFor, Evictor, Figures, Hooks, OrderKey, Plugin, QueueShare, Vote, quota,
+};
 use crate::event::QueueState;
 use crate::state::classes::ClassId;
 use crate::state::fingerprint::mix;
@@ -205,6 +207,16 @@ impl Plugin for Capacity {
             push(at, key);
             key.push(i64::from(state.queue_tree.rank(at)));
         }
+    }
+
+    /// Overused is a queue that has all it deserves in every dimension of it.
+    fn queue_share(&self, _: &State, queue: QueueId) -> Option<QueueShare> {
+        let Attributes { deserved, real_capability, share } =
+            self.queues.get(queue as usize)?.clone();
+        let allocated = &self.sums.get(queue as usize)?.allocated;
+        let has = |dim| le(deserved.get(dim), allocated.get(dim) as f64);
+        let overused = !deserved.is_empty() && deserved.dims().all(has);
+        Some(QueueShare { deserved, real_capability, share, overused })
     }
 
     /// The closest relatives of the queue in need give first.

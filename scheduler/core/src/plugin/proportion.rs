@@ -6,7 +6,7 @@
 use crate::event::QueueState;
 use crate::plugin::division::{Part, divide};
 use crate::plugin::quota::{self, at_least, imprint, real_capability, share_of};
-use crate::plugin::{Admission, Delta, Figures, Hooks, OrderKey, Plugin, Vote};
+use crate::plugin::{Admission, Delta, Figures, Hooks, OrderKey, Plugin, QueueShare, Vote};
 use crate::state::State;
 use crate::state::classes::ClassId;
 use crate::state::fingerprint::mix;
@@ -109,6 +109,12 @@ impl Plugin for Proportion {
     fn queue_order(&self, state: &State, queue: QueueId, key: &mut OrderKey) {
         key.push(-i64::from(state.queues[queue as usize].priority));
         key.push_f64(self.queues.get(queue as usize).map_or(0.0, |attributes| attributes.share));
+    }
+
+    fn queue_share(&self, _: &State, queue: QueueId) -> Option<QueueShare> {
+        let Attributes { deserved, real_capability, share } =
+            self.queues.get(queue as usize)?.clone();
+        Some(QueueShare { deserved, real_capability, share, overused: false })
     }
 
     /// Nothing deserved is left in any dimension (P16, P18).

@@ -321,6 +321,10 @@ impl Session<'_> {
                 if !self.suffice(node, &request, &allowed) {
                     return false;
                 }
+                if matches!(hunt.why, EvictFor::Preempt | EvictFor::GangPreempt) {
+                    self.efforts.attempts += 1;
+                    self.efforts.last_victims = Some(allowed.len() as u32);
+                }
                 victims = Some(allowed.into_iter());
             }
             let Some(victim) = victims.as_mut().and_then(Iterator::next) else {

@@ -154,6 +154,10 @@ pub struct Job {
     pub broken_since_ms: Option<i64>,
     /// Places that members left, latest last, until a session sees the gang whole.
     pub left: Vec<LeftPlace>,
+    /// When one of its pods was last given a node by this process.
+    pub placed_ms: Option<i64>,
+    /// Sessions that ended with it below its minimum, pods being there.
+    pub sessions_below: u64,
     /// Row is in use.
     pub live: bool,
 }
@@ -221,6 +225,11 @@ impl Job {
         }
         let lacks = |row: &Role| row.min.saturating_sub(row.counts.ready() + row.best_effort);
         self.roles.iter().find(|row| row.role == role).map_or(0, lacks)
+    }
+
+    /// It has pods and is below its minimum, and has not come to its end.
+    pub fn is_below(&self) -> bool {
+        !self.tasks.is_empty() && self.phase != PodGroupPhase::Completed && !self.is_ready()
     }
 
     /// More pods are ready than the minimum.

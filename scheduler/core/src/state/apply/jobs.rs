@@ -235,6 +235,8 @@ impl State {
         let row = &mut self.jobs[job as usize];
         row.group = None;
         row.topology = None;
+        row.placed_ms = None;
+        row.sessions_below = 0;
         row.phase = crate::event::PodGroupPhase::Pending;
         self.set_sub_groups(job, Vec::new());
         self.touch_job(job);
