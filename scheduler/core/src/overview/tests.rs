@@ -28,7 +28,7 @@ fn core(plugins: &str) -> Core {
 fn gang(core: &mut Core, name: &str, queue: &str, min: i32, pods: u32) {
     let key = ObjectKey::new("ns", name);
     core.apply(Event::PodGroup(PodGroupObject {
-        key: key.clone(),
+        key,
         uid: name.to_owned(),
         created_ms: 1_000,
         min_member: min,

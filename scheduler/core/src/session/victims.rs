@@ -15,6 +15,9 @@ use crate::state::resource::{Request, asked};
 use crate::state::status::Status;
 use crate::state::tasks::{NO_JOB, TaskId};
 
+/// Where a pod stands in the order in which its job places pods.
+type LastPlaced = (OrderKey, u64, i64);
+
 impl Session<'_> {
     /// Who may leave a node for a pod, first victim first.
     pub(super) fn allowed_victims(
@@ -154,7 +157,7 @@ impl Session<'_> {
             let job = self.state.tasks[task].job;
             ranks.iter().find(|(known, _)| *known == job).map_or(0, |&(_, rank)| rank)
         };
-        let mut keyed: Vec<(usize, Reverse<(OrderKey, u64, i64)>, TaskId)> = victims
+        let mut keyed: Vec<(usize, Reverse<LastPlaced>, TaskId)> = victims
             .iter()
             .map(|&task| {
                 let row = &self.state.tasks[task];
