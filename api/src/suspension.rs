@@ -146,6 +146,12 @@ fn write<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
+/// Whether a person holds the object that carries this text of `tephra.sh/hold`: whatever it says, the empty text included,
+/// until the annotation is removed. Scheduler and controller both ask here.
+pub fn is_held(text: Option<&str>) -> bool {
+    text.is_some()
+}
+
 impl Intent {
     /// Reads the annotation.
     ///
@@ -238,6 +244,11 @@ mod tests {
         let intent = Intent::parse(text).unwrap();
         assert_eq!((intent.by.as_str(), intent.reason.as_str(), intent.mode), ("", "", Mode::None));
         assert_eq!(intent.deadline.to_string(), "2026-12-02T00:10:00Z");
+    }
+
+    #[test]
+    fn a_hold_counts_whatever_it_says_until_it_is_removed() {
+        assert_eq!([Some("user"), Some(""), None].map(is_held), [true, true, false]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tephra_api::keys;
-use tephra_api::suspension::{Intent, Ledger, Member, Record};
+use tephra_api::suspension::{Intent, Ledger, Member, Record, is_held};
 use tephra_core::event::{Labels, ObjectKey, PodObject, Suspension, SuspensionRecord};
 
 use crate::decode::{self, Names};
@@ -28,7 +28,7 @@ pub(super) fn suspension(key: &ObjectKey, annotations: &Labels) -> Option<Box<Su
         intent,
         record: record.map(|record| of_record(key, record)),
         resume: text(keys::RESUME).map(str::to_owned),
-        hold: text(keys::HOLD).is_some(),
+        hold: is_held(text(keys::HOLD)),
         suspended_seconds: before.unwrap_or(0),
     }))
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tephra_api::{
     keys,
-    suspension::{Intent, Invalid, Owner, Record},
+    suspension::{Intent, Invalid, Owner, Record, is_held},
 };
 
 use super::{
@@ -77,7 +77,7 @@ fn group_seen(group: &Value) -> GroupSeen {
         wanted: text(keys::SUSPEND).is_some(),
         record: text(keys::SUSPENDED).and_then(|text| Record::parse(text).ok()),
         resume: text(keys::RESUME).map(str::to_owned),
-        hold: text(keys::HOLD).is_some_and(|by| !by.is_empty()),
+        hold: is_held(text(keys::HOLD)),
     }
 }
 

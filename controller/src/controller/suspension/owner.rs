@@ -18,7 +18,7 @@ use kube::{
 use serde_json::{Map, Value, json};
 use tephra_api::{
     keys,
-    suspension::{Owner, Record},
+    suspension::{Owner, Record, is_held},
 };
 
 use super::{gang::annotation, steps::SwitchSeen};
@@ -87,7 +87,7 @@ impl Switched {
         let at = |value: &Value, field: &&str| value.get(*field).cloned().unwrap_or_default();
         let switch =
             self.switch.path.iter().fold(self.object.clone(), |value, field| at(&value, field));
-        let hold = annotation(&self.object, keys::HOLD).is_some_and(|by| !by.is_empty());
+        let hold = is_held(annotation(&self.object, keys::HOLD));
         SwitchSeen {
             suspended: switch == Value::Bool(true),
             record: self.record().map(|record| record.id),

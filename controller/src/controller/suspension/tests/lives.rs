@@ -205,11 +205,11 @@ fn of_a_withdrawal_and_a_record_at_the_same_time_one_wins() {
 
 #[test]
 fn what_a_person_holds_is_never_resumed_until_it_is_let_go() {
-    for on in [On::Group, On::Owner] {
+    for (on, by) in [(On::Group, "user"), (On::Owner, "user"), (On::Group, ""), (On::Owner, "")] {
         let mut world = World::new(Kind::Job, 2);
         world.intend(Mode::None);
         world.settle();
-        world.annotate(on, GANG, keys::HOLD, "user");
+        world.annotate(on, GANG, keys::HOLD, by);
         resume(&mut world);
         assert_eq!(world.settle(), [Step::Refuse]);
         assert_eq!(annotation(world.group(), keys::RESUME), None);
