@@ -102,6 +102,9 @@ pub struct Record {
     /// Seconds that it was suspended before this suspension.
     #[serde(default)]
     pub suspended_seconds: i64,
+    /// A person holds the owner ([`is_held`]), which the scheduler does not read: it lets nobody come back who is held.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
     /// What comes back, one entry for each shape of pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Member>,

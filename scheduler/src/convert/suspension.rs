@@ -22,13 +22,14 @@ pub(super) fn suspension(key: &ObjectKey, annotations: &Labels) -> Option<Box<Su
     if intent.is_none() && record.is_none() && ledger.is_none() {
         return None;
     }
+    let held = record.as_ref().is_some_and(|record| record.held);
     let before = record.as_ref().map(|record| record.suspended_seconds);
     let before = before.or(ledger.map(|ledger| ledger.suspended_seconds));
     Some(Box::new(Suspension {
         intent,
         record: record.map(|record| of_record(key, record)),
         resume: text(keys::RESUME).map(str::to_owned),
-        hold: is_held(text(keys::HOLD)),
+        hold: held || is_held(text(keys::HOLD)),
         suspended_seconds: before.unwrap_or(0),
     }))
 }

@@ -23,8 +23,8 @@ use super::suspension::operators::Operators;
 use super::weather::Sky;
 pub use scenarios::{SCENARIOS, Scenario, Step};
 
-/// Nothing is written for this long: the run has come to rest. Room for a gang that comes back is held longer.
-const QUIET: [Duration; 2] = [Duration::from_secs(45), Duration::from_secs(400)];
+/// Nothing is written for this long: the run has come to rest. Owners of gangs that are down are looked at each minute.
+const QUIET: [Duration; 2] = [Duration::from_secs(45), Duration::from_secs(100)];
 /// No scenario takes longer.
 const PATIENCE: Duration = Duration::from_secs(1_800);
 /// How late news may be: nothing is lost here, only a crash can delay it.

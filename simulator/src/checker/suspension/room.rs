@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::seen::{Intent, RESUME, Record, SUSPEND, SUSPENDED, annotation};
 use super::{Change, Cluster, Suspensions};
 use crate::checker::cluster::Key;
@@ -34,6 +36,8 @@ struct Freed {
 /// Room for a gang that comes back.
 struct Held {
     members: Vec<Pod>,
+    /// With so many it may start; the rest of an elastic gang waits like others.
+    min: usize,
     since_ms: i64,
     /// Who promised it: a scheduler that starts knows nothing of it any more.
     scheduler: String,
@@ -62,6 +66,7 @@ impl Suspensions {
             let gang = (key.0.clone(), record.group.clone());
             let held = Held {
                 members: record.members.clone(),
+                min: change.after.map_or(0, min_member),
                 since_ms: now_ms,
                 scheduler: change.record.identity.to_string(),
             };
@@ -131,7 +136,7 @@ impl Suspensions {
                 *at >= held.since_ms
                     && (&other.namespace, &other.group) == (&returning.0, &returning.1)
             });
-            let need = held.members.len().saturating_sub(back);
+            let need = held.min.min(held.members.len()).saturating_sub(back);
             let waiting: Vec<&Pod> = held.members.iter().collect();
             if gone || need == 0 {
                 continue;
@@ -158,6 +163,10 @@ impl Suspensions {
             broken.push(format!("is bound although its gang is asked to go ({})", intent.id));
         }
     }
+}
+
+fn min_member(group: &Value) -> usize {
+    usize::try_from(group["spec"]["minMember"].as_u64().unwrap_or(0)).unwrap_or(0)
 }
 
 /// Nodes changed or foreign pods came since a promise, or shortly before it.

@@ -347,9 +347,12 @@ impl Story {
         Ok(true)
     }
 
-    /// A person edits a job while it is down.
+    /// A person edits a job that is down.
     fn edit(&mut self) -> anyhow::Result<()> {
-        let Some((at, owner)) = self.some_owner(|_, on| on) else { return Ok(()) };
+        let pods = self.server.list_values("pods");
+        let has_pods = |owner: &Value| pods.iter().any(|pod| group_of(pod) == name_of(owner));
+        let found = self.some_owner(|owner, on| on && !has_pods(owner));
+        let Some((at, owner)) = found else { return Ok(()) };
         let mut owner = Value::clone(&owner);
         let path = ["/spec/template", "/spec/pytorchReplicaSpecs/Worker/template"][at];
         let cpus = *self.dice.pick(&[1, 2, 4]);

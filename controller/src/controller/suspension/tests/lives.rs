@@ -211,11 +211,18 @@ fn what_a_person_holds_is_never_resumed_until_it_is_let_go() {
         world.settle();
         world.annotate(on, GANG, keys::HOLD, by);
         resume(&mut world);
-        assert_eq!(world.settle(), [Step::Refuse]);
+        // The scheduler does not see the owner: the record tells it.
+        let tells = |held| (on == On::Owner).then_some(Step::Hold(held));
+        let steps = Vec::from_iter(tells(true).into_iter().chain([Step::Refuse]));
+        assert_eq!(world.settle(), steps);
         assert_eq!(annotation(world.group(), keys::RESUME), None);
+        let held = || Record::parse(annotation(world.group(), keys::SUSPENDED)?).ok()?.held.into();
+        assert_eq!(held(), Some(on == On::Owner));
         world.annotate(on, GANG, keys::HOLD, Value::Null);
         resume(&mut world);
-        assert_eq!(world.settle(), [Step::Run, Step::Release(Release::Resumed)]);
+        let comes_back = [Step::Run, Step::Release(Release::Resumed)];
+        let steps = Vec::from_iter(tells(false).into_iter().chain(comes_back));
+        assert_eq!(world.settle(), steps);
     }
 }
 
