@@ -26,10 +26,10 @@ pub enum Mode {
 pub struct Intent {
     /// Names this suspension; unique in the life of the PodGroup, never empty.
     pub id: String,
-    /// `namespace/name` of the gang that is to start.
+    /// `namespace/name` of the gang that is to start; empty where a person wants it.
     #[serde(default)]
     pub by: String,
-    /// `Preempt` or `Reclaim`.
+    /// `Preempt`, `Reclaim`, or a person's word.
     #[serde(default)]
     pub reason: String,
     /// When the gang is stopped at the latest.
@@ -168,6 +168,11 @@ impl Intent {
     pub fn text(&self) -> String {
         write(self)
     }
+
+    /// It makes room for nobody: a person wants it, and only a person takes it back.
+    pub fn is_a_persons(&self) -> bool {
+        self.by.is_empty()
+    }
 }
 
 impl Record {
@@ -203,9 +208,14 @@ impl Record {
 }
 
 impl Ledger {
+    /// Reads the annotation, whosever life it tells of; `None` when it is not valid.
+    pub fn parse(text: &str) -> Option<Ledger> {
+        serde_json::from_str(text).ok()
+    }
+
     /// Reads the annotation of the object with this uid; a new ledger when there is none, or it is another's or not valid.
     pub fn of(text: Option<&str>, uid: &str) -> Ledger {
-        let stored: Option<Ledger> = text.and_then(|text| serde_json::from_str(text).ok());
+        let stored = text.and_then(Ledger::parse);
         let new = || Ledger { uid: uid.to_owned(), ..Ledger::default() };
         stored.filter(|ledger| ledger.uid == uid).unwrap_or_else(new)
     }

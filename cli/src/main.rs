@@ -24,6 +24,12 @@ enum Command {
     Demo(command::demo::DemoArgs),
     /// Measure the scheduling core alone.
     Bench(command::bench::BenchArgs),
+    /// Suspend a job of a cluster until `tephra resume`.
+    Suspend(command::suspend::SuspendArgs),
+    /// Let a suspended job run again when there is room for it.
+    Resume(command::resume::ResumeArgs),
+    /// Tell who made a job go and when it comes back.
+    Why(command::why::WhyArgs),
 }
 
 fn main() -> ExitCode {
@@ -31,6 +37,9 @@ fn main() -> ExitCode {
         Command::Simulate(args) => command::simulate::run(args),
         Command::Demo(args) => command::demo::run(args),
         Command::Bench(args) => command::bench::run(args),
+        Command::Suspend(args) => command::suspend::run(args),
+        Command::Resume(args) => command::resume::run(args),
+        Command::Why(args) => command::why::run(args),
     };
     result.unwrap_or_else(|error| {
         let _ =

@@ -8,13 +8,14 @@ use crate::index::score::ScoreConfig;
 use crate::matching::revocable::Zones;
 use crate::matching::static_filter::PredicateSwitches;
 use crate::plugin::{
-    Admission, Delta, DomainSearch, EvictFor, Evictor, Hooks, Invalid, OrderKey, Plugin, QueueWord,
-    Vote,
+    Admission, Delta, DomainSearch, EvictFor, Evictor, Figures, Hooks, Invalid, OrderKey, Plugin,
+    QueueWord, Vote,
 };
 use crate::plugin::{reservation, suspend};
 use crate::registry;
 use crate::state::State;
 use crate::state::classes::ClassId;
+use crate::state::fingerprint::mix;
 use crate::state::hyper_nodes::DomainId;
 use crate::state::jobs::JobId;
 use crate::state::nodes::NodeId;
@@ -178,6 +179,37 @@ impl Pipeline {
         for slot in self.with_mut(Hooks::OPEN) {
             slot.plugin.open(state);
         }
+    }
+
+    /// What answers in searches for victims depend on; `None` where a plugin cannot tell.
+    pub fn figures(&self, state: &State) -> Option<Figures> {
+        let mut all = Figures::default();
+        for slot in self.searched() {
+            let Figures { exact, drifting } = slot.plugin.figures(state)?;
+            all.exact = mix([all.exact, exact]);
+            all.drifting.extend(drifting);
+        }
+        Some(all)
+    }
+
+    /// The moment from which on time alone may change an answer in a search for a job.
+    pub fn answers_until_ms(&self, state: &State, job: JobId) -> i64 {
+        let until_ms = self.searched().map(|slot| slot.plugin.answers_until_ms(state, job));
+        until_ms.min().unwrap_or(i64::MAX)
+    }
+
+    /// A search for victims begins.
+    pub fn begin_search(&mut self) {
+        self.slots.iter_mut().for_each(|slot| slot.plugin.begin_search());
+    }
+
+    /// So far drifting figures may move against each other without another answer in the search that began last.
+    pub fn leeway(&self) -> i128 {
+        self.searched().map(|slot| slot.plugin.leeway()).min().unwrap_or(i128::MAX)
+    }
+
+    fn searched(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(|slot| slot.hooks.intersects(Hooks::SEARCHED))
     }
 
     /// Tells of a placement.

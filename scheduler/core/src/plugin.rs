@@ -225,6 +225,23 @@ pub enum EvictFor {
     Shuffle,
 }
 
+impl Hooks {
+    /// What a search for victims asks.
+    pub const SEARCHED: Self = Self::JOB_ORDER
+        .union(Self::QUEUE_ORDER)
+        .union(Self::VICTIM_QUEUE_ORDER)
+        .union(Self::TASK_ORDER)
+        .union(Self::HYPER_NODE_ORDER)
+        .union(Self::HYPER_NODE_GRADIENT)
+        .union(Self::ALLOCATABLE)
+        .union(Self::PREEMPTIVE)
+        .union(Self::PREEMPTABLE)
+        .union(Self::RECLAIMABLE)
+        .union(Self::UNIFIED_EVICTABLE)
+        .union(Self::JOB_PIPELINED)
+        .union(Self::JOB_STARVING);
+}
+
 impl EvictFor {
     /// The extension point whose answers decide.
     pub fn hook(self) -> Hooks {
@@ -307,6 +324,16 @@ pub struct Delta {
     pub count: i64,
 }
 
+/// What a plugin's answers in a search for victims depend on, beyond what the state's epochs and [`State::placed`] show: what it
+/// derives when a session opens from elsewhere, or from time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Stands for figures of which each change may change an answer.
+    pub exact: u64,
+    /// Figures that grow with time and only count in comparisons with each other; see [`Plugin::leeway`].
+    pub drifting: Vec<i128>,
+}
+
 /// A plugin.
 #[expect(unused_variables, reason = "defaults of extension points ignore their arguments")]
 pub trait Plugin: Send + std::fmt::Debug {
@@ -342,6 +369,26 @@ pub trait Plugin: Send + std::fmt::Debug {
 
     /// Derives figures of its own when a session opens.
     fn open(&mut self, state: &State) {}
+
+    /// What its answers in searches for victims depend on; `None`: it cannot tell, and searches that failed are repeated. Plugins
+    /// that say nothing in such searches are not asked.
+    fn figures(&self, state: &State) -> Option<Figures> {
+        None
+    }
+
+    /// The moment, after now, from which on time alone may change its answers in a search for this job.
+    fn answers_until_ms(&self, state: &State, job: JobId) -> i64 {
+        i64::MAX
+    }
+
+    /// A search for victims begins: from now on it keeps its [`Plugin::leeway`].
+    fn begin_search(&mut self) {}
+
+    /// So far its drifting figures may move against each other with every answer since the search began staying the same: by less
+    /// than this.
+    fn leeway(&self) -> i128 {
+        i128::MAX
+    }
 
     /// Follows placements and evictions.
     fn account(&mut self, state: &State, delta: &Delta) {}

@@ -48,6 +48,8 @@ pub struct SessionReport {
     pub evicted: u32,
     /// Gangs that were tried and could not be placed.
     pub refused: u32,
+    /// Searches for pods that could make room that were carried out: those whose answer is known to be no are not.
+    pub searches: u32,
     /// True when something is still waiting that a later session might place without any new event
     /// (for example a gang admitted in this session after allocate had run).
     pub again: bool,
@@ -77,6 +79,7 @@ pub struct Core {
     pub(crate) backend: Backend,
     options: Options,
     sessions: u64,
+    remembers: bool,
     placements: Vec<Placement>,
 }
 
@@ -91,6 +94,7 @@ impl Core {
             backend: Backend::detect(),
             options,
             sessions: 0,
+            remembers: true,
             placements: Vec::new(),
         };
         core.configure(conf);
@@ -101,6 +105,13 @@ impl Core {
     #[must_use]
     pub fn with_backend(mut self, backend: Backend) -> Self {
         self.backend = backend;
+        self
+    }
+
+    /// Repeats every search that failed, for tests and measurements.
+    #[must_use]
+    pub fn without_memory(mut self) -> Self {
+        self.remembers = false;
         self
     }
 
@@ -119,6 +130,7 @@ impl Core {
         self.state.reservations = Reservations::default();
         self.state.released();
         for job in 0..self.state.jobs.len() as u32 {
+            self.state.jobs[job as usize].futile.clear();
             if self.state.jobs[job as usize].live {
                 self.state.touch_job(job);
             }
@@ -181,6 +193,10 @@ impl Core {
             told_to_wait: None,
             denominated: FxHashSet::default(),
             losses: None,
+            searches: 0,
+            looks_at_victims: false,
+            remembers: self.remembers,
+            outlook: None,
             line: Line::default(),
         };
         session.run();
@@ -202,6 +218,7 @@ impl Core {
             bound: session.bound,
             evicted: session.evicted,
             refused: session.refused,
+            searches: session.searches,
             again: !session.touched.is_empty(),
             decisions: session.decisions,
         };
@@ -250,6 +267,7 @@ impl Core {
         self.state.derive_leaving();
         self.state.hyper_nodes.refresh(&self.state.nodes);
         self.pipeline.open(&self.state);
+        self.state.suspensions.lost.clear();
     }
 
     /// Asks single extension points as in a session at the given time, for recorded calls and explanations.

@@ -6,6 +6,7 @@ pub mod broken;
 mod choose;
 pub mod close;
 mod domain;
+pub mod futile;
 mod half_evicted;
 pub mod hunt;
 mod nominate;
@@ -124,7 +125,15 @@ pub struct Session<'s> {
     /// Waiting pods whose nomination ended, which is still to be told.
     pub denominated: FxHashSet<TaskId>,
     /// What jobs would lose, once it was asked for.
-    pub(crate) losses: Option<Arc<FxHashMap<JobId, i64>>>,
+    pub(crate) losses: Option<Arc<suspend::Losses>>,
+    /// Searches for room that were carried out.
+    pub searches: u32,
+    /// The search that began last came so far that it looked at single victims.
+    pub(crate) looks_at_victims: bool,
+    /// Searches that failed are remembered.
+    pub(crate) remembers: bool,
+    /// What searches that failed are compared with.
+    pub(crate) outlook: Option<futile::Outlook>,
     /// Who is at the head of the line in this session.
     pub(crate) line: reservation::Line,
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tephra_api::{
     keys,
-    suspension::{Intent, Invalid, Owner, Record, is_held},
+    suspension::{self, Intent, Invalid, Owner, Record},
 };
 
 use super::{
@@ -65,6 +65,11 @@ pub(super) fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object["metadata"]["annotations"].get(key)?.as_str()
 }
 
+/// A person wants it suspended.
+pub(super) fn is_held(object: &Value) -> bool {
+    suspension::is_held(annotation(object, keys::HOLD))
+}
+
 /// Why the intent on a PodGroup counts as absent, if it does.
 pub(super) fn invalid_intent(group: &Value) -> Option<Invalid> {
     Intent::parse(annotation(group, keys::SUSPEND)?).err()
@@ -77,7 +82,7 @@ fn group_seen(group: &Value) -> GroupSeen {
         wanted: text(keys::SUSPEND).is_some(),
         record: text(keys::SUSPENDED).and_then(|text| Record::parse(text).ok()),
         resume: text(keys::RESUME).map(str::to_owned),
-        hold: is_held(text(keys::HOLD)),
+        hold: is_held(group),
     }
 }
 

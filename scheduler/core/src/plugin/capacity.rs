@@ -17,9 +17,10 @@ mod victims;
 
 use tephra_api::conf::Arguments;
 
-use super::{Admission, Delta, EvictFor, Evictor, Hooks, OrderKey, Plugin, Vote, quota};
+use super::{Admission, Delta, EvictFor, Evictor, Figures, Hooks, OrderKey, Plugin, Vote, quota};
 use crate::event::QueueState;
 use crate::state::classes::ClassId;
+use crate::state::fingerprint::mix;
 use crate::state::jobs::JobId;
 use crate::state::queues::QueueId;
 use crate::state::resource::{Dim, Ledger, PODS, Vector, le};
@@ -152,6 +153,13 @@ impl Plugin for Capacity {
         for queue in 0..self.queues.len() as QueueId {
             self.refresh_share(queue);
         }
+    }
+
+    /// What queues have follows from where pods stand, but what they deserve may move with what others ask for.
+    fn figures(&self, _: &State) -> Option<Figures> {
+        let of_queue =
+            |at: &Attributes| mix([&at.deserved, &at.real_capability].map(quota::imprint));
+        Some(Figures { exact: mix(self.queues.iter().map(of_queue)), drifting: Vec::new() })
     }
 
     /// Ancestors follow at once, with their shares (P25).

@@ -5,10 +5,11 @@
 
 use crate::event::QueueState;
 use crate::plugin::division::{Part, divide};
-use crate::plugin::quota::{self, at_least, real_capability, share_of};
-use crate::plugin::{Admission, Delta, Hooks, OrderKey, Plugin, Vote};
+use crate::plugin::quota::{self, at_least, imprint, real_capability, share_of};
+use crate::plugin::{Admission, Delta, Figures, Hooks, OrderKey, Plugin, Vote};
 use crate::state::State;
 use crate::state::classes::ClassId;
+use crate::state::fingerprint::mix;
 use crate::state::jobs::JobId;
 use crate::state::queues::{Queue, QueueId};
 use crate::state::resource::{CPU, Dim, Ledger, MEMORY, PODS, Vector, le};
@@ -88,6 +89,13 @@ impl Plugin for Proportion {
             self.epoch = state.quota_epoch;
             self.fill(state);
         }
+    }
+
+    fn figures(&self, _: &State) -> Option<Figures> {
+        let of_queue = |at: &Attributes| {
+            mix([imprint(&at.deserved), imprint(&at.real_capability), at.share.to_bits()])
+        };
+        Some(Figures { exact: mix(self.queues.iter().map(of_queue)), drifting: Vec::new() })
     }
 
     fn account(&mut self, state: &State, delta: &Delta) {

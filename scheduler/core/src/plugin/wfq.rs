@@ -11,6 +11,7 @@
 //! What else a team may set stands in its QueuePolicy: where its weight comes from, its credit, its burst, and how waiting counts against priority.
 //! The plugin orders; limits and guarantees are the business of `capacity` and `proportion`.
 
+mod leeway;
 pub mod record;
 #[cfg(test)]
 mod tests;
@@ -21,14 +22,16 @@ use std::sync::Arc;
 
 use tephra_api::conf::Arguments;
 
-use super::{Delta, Evictor, Hooks, OrderKey, Plugin, QueueWord, Vote};
+use super::{Delta, Evictor, Figures, Hooks, OrderKey, Plugin, QueueWord, Vote};
 use crate::state::State;
+use crate::state::fingerprint::mix;
 use crate::state::jobs::{Job, JobId};
 use crate::state::queue_tree::ROOT;
 use crate::state::queues::QueueId;
 use crate::state::resource::Ledger;
 use crate::state::tasks::{NO_JOB, TaskId};
-use crate::state::waiting::duration_ms;
+use crate::state::waiting::argument_ms;
+use leeway::Leeway;
 use record::Record;
 use turns::{Turns, Waits};
 use weights::dominant_share;
@@ -36,8 +39,8 @@ use weights::dominant_share;
 const ENTRY_CHARGE: &str = "wfq.entry-charge";
 const STORE_INTERVAL: &str = "wfq.store-interval";
 const RECLAIM_LEAD: &str = "wfq.reclaim-lead";
-/// No argument is longer: a day.
-const LONGEST_MS: i64 = 24 * 3_600_000;
+/// No more of a gang's work is given back (`features.md` 2.2, step 5).
+const CREDIT_MS: i64 = 30 * 60_000;
 
 /// The plugin.
 #[derive(Debug)]
@@ -54,6 +57,7 @@ pub struct Wfq {
     /// What tree and weights were derived from: `State::queue_epoch` and what nodes offer.
     derived_from: Option<(u64, Ledger)>,
     words: Vec<(QueueId, QueueWord)>,
+    leeway: Leeway,
 }
 
 /// What is known of a queue's object.
@@ -80,6 +84,7 @@ impl Default for Wfq {
             opened_ms: None,
             derived_from: None,
             words: Vec::new(),
+            leeway: Leeway::default(),
         }
     }
 }
@@ -92,7 +97,7 @@ fn above(state: &State, queue: QueueId) -> Option<QueueId> {
 
 /// When a job began to wait.
 fn enqueued_ms(job: &Job) -> i64 {
-    job.group.as_ref().map_or(0, |group| group.created_ms)
+    job.group.as_ref().map_or(0, |group| group.queued_ms)
 }
 
 /// What a job waits for.
@@ -177,6 +182,18 @@ impl Wfq {
         }
     }
 
+    /// Gives back what queues were charged for work that was lost when a gang had to go for one of another queue, up to
+    /// [`CREDIT_MS`] of it.
+    fn credit(&mut self, state: &State) {
+        for lost in &state.suspensions.lost {
+            let share = dominant_share(state, lost.held.iter());
+            for at in self.turns.parted(lost.queue, lost.to) {
+                self.turns.flows[at as usize].credit(share, lost.ms.min(CREDIT_MS));
+                self.notes[at as usize].started = true;
+            }
+        }
+    }
+
     /// Says of each queue what it waits for.
     fn look(&mut self, state: &State) {
         self.turns.flows.iter_mut().for_each(|flow| flow.waits = Waits::Nothing);
@@ -216,13 +233,7 @@ impl Plugin for Wfq {
             (STORE_INTERVAL, &mut self.store_ms),
             (RECLAIM_LEAD, &mut self.lead_ms),
         ] {
-            let Some(text) = arguments.string(key, warnings) else { continue };
-            match duration_ms(&text).filter(|ms| (0..=LONGEST_MS).contains(ms)) {
-                Some(ms) => *value = ms,
-                None => warnings.push(format!(
-                    "argument {key} must be a duration from 0s to 24h, not {text:?}: ignored"
-                )),
-            }
+            *value = argument_ms(arguments, key, warnings).unwrap_or(*value);
         }
     }
 
@@ -233,11 +244,32 @@ impl Plugin for Wfq {
         self.derive(state);
         self.measure(state);
         self.load(state);
+        self.credit(state);
         self.look(state);
         self.turns.settle();
     }
 
+    /// Tags move with time and count in comparisons only. What was paid on entry in this session lies on top of them.
+    fn figures(&self, _: &State) -> Option<Figures> {
+        let flows = &self.turns.flows;
+        let entering = flows.iter().flat_map(|flow| {
+            let entering = flow.entering as u128;
+            [entering as u64, (entering >> 64) as u64]
+        });
+        let tags = |flow: &turns::Flow| [flow.service + flow.prepaid, flow.virtual_time];
+        Some(Figures { exact: mix(entering), drifting: flows.iter().flat_map(tags).collect() })
+    }
+
+    fn begin_search(&mut self) {
+        self.leeway = Leeway::default();
+    }
+
+    fn leeway(&self) -> i128 {
+        self.leeway.least()
+    }
+
     fn account(&mut self, state: &State, delta: &Delta) {
+        self.leeway.tags_moved();
         let request = &state.classes.list[delta.class as usize].request;
         let amounts = request.iter().map(|&(dim, amount)| (dim, i128::from(amount)));
         let share = dominant_share(state, amounts) * i128::from(delta.count);
@@ -286,6 +318,7 @@ impl Plugin for Wfq {
         let known = self.turns.flows.len();
         if known > preemptor as usize && known > victim as usize {
             self.turns.leads(preemptor, victim).iter().for_each(|&lead| key.push_wide(-lead));
+            self.leeway.compare(&self.turns, preemptor, victim);
         }
     }
 
@@ -303,7 +336,13 @@ impl Plugin for Wfq {
         keep.retain(|&task| {
             let job = state.tasks[task].job;
             let giver = if job == NO_JOB { taker } else { state.jobs[job as usize].queue };
-            known > giver as usize && self.turns.is_ahead_of(giver, taker, self.lead_ms)
+            known > giver as usize && {
+                let beyond = self.turns.beyond_lead(giver, taker, self.lead_ms);
+                beyond.is_some_and(|beyond| {
+                    self.leeway.see_beyond(beyond);
+                    beyond > 0
+                })
+            }
         });
         Vote::Permit
     }

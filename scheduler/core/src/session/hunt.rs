@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::futile::Search;
 use super::ranking::{Question, Ranking, copies};
 use super::statement::{Op, Savepoint};
+use super::suspend::Losses;
 use super::{Refusal, Session};
 use crate::event::QueueState;
 use crate::plugin::EvictFor;
@@ -46,7 +48,7 @@ pub struct Hunt {
     last: usize,
     stages: Vec<Stage>,
     /// What jobs lose when they are stopped, where they are suspended: of equals the one that loses least goes first.
-    pub(super) losses: Option<Arc<FxHashMap<JobId, i64>>>,
+    pub(super) losses: Option<Arc<Losses>>,
 }
 
 /// How far the search has gone for the pods of a class.
@@ -67,11 +69,19 @@ impl Session<'_> {
             return;
         }
         let whole_gangs = whole_gangs && self.may_ask_gangs();
+        let search = Search { why, prey, whole_gangs };
+        if self.is_futile(job, search) {
+            return;
+        }
+        self.searches += 1;
+        self.looks_at_victims = false;
+        self.pipeline.begin_search();
         let leaving = std::mem::take(&mut self.state.leaving);
         if self.hunt_anywhere(why, prey, job, whole_gangs) {
             self.state.derive_leaving();
         } else {
             self.state.leaving = leaving;
+            self.note_futile(job, search);
         }
     }
 
@@ -109,6 +119,8 @@ impl Session<'_> {
         if self.is_hopeless(&hunt, &tasks) {
             return false;
         }
+        self.looks_at_victims = true;
+        hunt.losses = self.know_losses();
         self.sort_tasks(&mut tasks);
         let from = self.journal.savepoint();
         for task in tasks {
@@ -176,11 +188,7 @@ impl Session<'_> {
             Prey::Job => Some(self.nodes_of(&[job])),
             Prey::OtherQueues => None,
         };
-        if self.pipeline.suspension.is_some() && self.losses.is_none() {
-            self.losses = Some(Arc::new(self.losses()));
-        }
-        let losses = self.losses.clone();
-        Hunt { why, prey, job, whole_gangs, among, last, stages: Vec::new(), losses }
+        Hunt { why, prey, job, whole_gangs, among, last, stages: Vec::new(), losses: None }
     }
 
     /// Even if everybody left who might, too few of these pods would find room.

@@ -4,10 +4,9 @@
 
 use std::cmp::Reverse;
 
-use rustc_hash::FxHashMap;
-
 use super::Session;
 use super::hunt::{Hunt, Prey, Stage};
+use super::suspend::Losses;
 use crate::plugin::{EvictFor, Evictor, OrderKey};
 use crate::state::jobs::JobId;
 use crate::state::nodes::{NO_NODE, NodeId};
@@ -143,10 +142,10 @@ impl Session<'_> {
 
     /// Sorts candidates so that the first one leaves first (3.8): by their queues, then, where gangs are suspended, the one of
     /// the lowest priority that loses least, then the job that would be placed last, then the pod that would be placed last.
-    pub fn sort_victims(
+    pub(crate) fn sort_victims(
         &self,
         preemptor: JobId,
-        losses: Option<&FxHashMap<JobId, i64>>,
+        losses: Option<&Losses>,
         victims: &mut [TaskId],
     ) {
         let own = self.state.jobs[preemptor as usize].queue;
@@ -162,7 +161,7 @@ impl Session<'_> {
                 (self.pipeline.task_order(self.state, task), row.number, row.created_ms);
             let by_loss = losses.map(|losses| {
                 let priority = self.state.jobs[row.job as usize].priority;
-                (priority, losses.get(&row.job).copied().unwrap_or(0))
+                (priority, losses.by_job.get(&row.job).copied().unwrap_or(0))
             });
             (
                 by_queue,

@@ -15,6 +15,7 @@ use super::sub_jobs::{SubJobId, SubJobs};
 use super::suspensions::Stage;
 use super::tasks::TaskId;
 use crate::event::{NetworkTopology, ObjectKey, PodGroupPhase, PodGroupStatus, Quantities};
+use crate::session::futile::Futile;
 
 /// Dense number of a job.
 pub type JobId = u32;
@@ -41,6 +42,8 @@ pub struct Group {
     pub id: Arc<str>,
     /// Creation time.
     pub created_ms: i64,
+    /// Its place in the queue: its creation, or what suspensions have made of it.
+    pub queued_ms: i64,
     /// `spec.minMember`.
     pub min_member: u32,
     /// Sum of `spec.minTaskMember`.
@@ -59,8 +62,6 @@ pub struct Group {
     pub runtime_ms: Option<i64>,
     /// How long it takes to work on after a stop, in milliseconds, by its annotation; 0 when it says nothing.
     pub restart_ms: i64,
-    /// How long it was suspended in its life, in milliseconds, without the present suspension.
-    pub suspended_ms: i64,
     /// Its predicted start as read from its annotation or told last.
     pub predicted_ms: Option<i64>,
     /// Annotation, then label, `volcano.sh/preemptable`, when there is one; unreadable is false.
@@ -141,6 +142,8 @@ pub struct Job {
     pub active: bool,
     /// State of the world when the job was last refused for lack of room; unchanged means refused again.
     pub parked: Option<Parked>,
+    /// Searches for room that found nobody to make any.
+    pub futile: Vec<Futile>,
     /// The last session refused it for another reason than lack of room: a limit, a closed queue, missing members.
     pub held: bool,
     /// Since when sessions have seen it admitted without a pod that has a node.
@@ -300,6 +303,11 @@ impl Job {
     /// Some of its pods have nodes and are not leaving: they could be asked to.
     pub fn runs_pods(&self) -> bool {
         self.counts.of(Status::Bound) + self.counts.of(Status::Running) > 0
+    }
+
+    /// Some of its pods have, or had, nodes.
+    pub fn has_placed(&self) -> bool {
+        self.counts.total() > self.counts.of(Status::Pending)
     }
 
     /// Admitted and below its minimum, and more than scheduling gates or pods that nobody creates keeps it from starting.
