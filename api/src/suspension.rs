@@ -102,6 +102,9 @@ pub struct Record {
     /// Seconds that it was suspended before this suspension.
     #[serde(default)]
     pub suspended_seconds: i64,
+    /// A person holds the owner ([`is_held`]), which the scheduler does not read: it lets nobody come back who is held.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
     /// What comes back, one entry for each shape of pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Member>,
@@ -144,6 +147,12 @@ fn read<T: DeserializeOwned>(text: &str, id: fn(&T) -> &str) -> Result<T, Invali
 fn write<T: Serialize>(value: &T) -> String {
     // Strings and numbers only: there is nothing that could fail.
     serde_json::to_string(value).unwrap_or_default()
+}
+
+/// Whether a person holds the object that carries this text of `tephra.sh/hold`: whatever it says, the empty text included,
+/// until the annotation is removed. Scheduler and controller both ask here.
+pub fn is_held(text: Option<&str>) -> bool {
+    text.is_some()
 }
 
 impl Intent {
@@ -248,6 +257,11 @@ mod tests {
         let intent = Intent::parse(text).unwrap();
         assert_eq!((intent.by.as_str(), intent.reason.as_str(), intent.mode), ("", "", Mode::None));
         assert_eq!(intent.deadline.to_string(), "2026-12-02T00:10:00Z");
+    }
+
+    #[test]
+    fn a_hold_counts_whatever_it_says_until_it_is_removed() {
+        assert_eq!([Some("user"), Some(""), None].map(is_held), [true, true, false]);
     }
 
     #[test]

@@ -14,6 +14,7 @@
 //! | I5 | only who may be evicted is, for somebody who may ask for it, and no gang is left in pieces | `eviction.rs` |
 //! | I6 | at rest nothing waits that could be placed | `liveness.rs` |
 //! | I7 | at rest statuses equal a recount | `status.rs` |
+//! | I8 | who is suspended is asked first, comes back as it was, and gets the room that was kept for it | `suspension.rs` |
 //! | I9 | only the holder of the lease writes | `lease.rs` |
 //!
 //! A scheduler cannot know what its watch has not told it yet. [`Rules::staleness_ms`] says how late news may
@@ -31,6 +32,7 @@ mod liveness;
 mod objects;
 mod search;
 mod status;
+mod suspension;
 #[cfg(test)]
 mod tests;
 
@@ -58,6 +60,8 @@ pub enum Invariant {
     I6,
     /// What is stored equals a recount.
     I7,
+    /// Suspended with notice, resumed in its turn, unchanged.
+    I8,
     /// One leader writes.
     I9,
     /// A crash leads to the same end. Judged by whoever runs one history with and one without.
@@ -89,6 +93,15 @@ impl fmt::Display for Violation {
     }
 }
 
+/// Who writes what belongs to suspensions: the beginnings of their identities. Whoever else writes is a person or an operator.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// Decides who goes and who comes back.
+    pub scheduler: String,
+    /// Carries it out.
+    pub controller: String,
+}
+
 /// What the checker may take for granted about a run.
 #[derive(Clone, Debug)]
 pub struct Rules {
@@ -100,6 +113,13 @@ pub struct Rules {
     pub enforces_capability: bool,
     /// Whether the run has come to rest: I3 (second half), I6 and I7 are judged only then.
     pub at_rest: bool,
+    /// Who suspends gangs; none: nobody does, and I8 is not judged.
+    pub suspension: Option<Programs>,
+    /// The configuration keeps free room for gangs at the head of the line (plugin `reservation`): I6 is judged only for a gang that
+    /// waits alone.
+    pub keeps_room: bool,
+    /// All pods end by themselves and every gang has room on an empty cluster: at rest nothing waits, save what a person holds.
+    pub all_ends: bool,
     /// When the run ended, in Unix milliseconds; none: at the last write.
     pub ended_ms: Option<i64>,
 }
@@ -112,6 +132,9 @@ impl Default for Rules {
             staleness_ms: 0,
             enforces_capability: true,
             at_rest: true,
+            suspension: None,
+            keeps_room: false,
+            all_ends: false,
             ended_ms: None,
         }
     }
@@ -139,12 +162,14 @@ pub fn check_with(history: &[WriteRecord], rules: &Rules) -> Vec<Violation> {
     let mut cluster = Cluster::new(rules);
     let mut binds = binding::Binds::default();
     let mut leases = lease::Leases::default();
+    let mut suspensions = suspension::Suspensions::new(rules);
     let mut evictions = eviction::Evictions::default();
     for record in history {
         leases.judge(record, &mut found);
         let before = cluster.pods.get(&record.uid).cloned();
         cluster.apply(record);
         evictions.judge(&cluster, before.as_ref(), record, &mut found);
+        suspensions.judge(&cluster, record, &mut found);
         if record.resource == "pods" && record.subresource == "binding" {
             binds.judge(&cluster, record, &mut found);
             if record.applied() {
@@ -160,6 +185,7 @@ pub fn check_with(history: &[WriteRecord], rules: &Rules) -> Vec<Violation> {
         evictions.judge_rest(&cluster, &mut found);
         liveness::judge(&cluster, &mut found);
         status::judge(&cluster, &mut found);
+        suspensions.judge_rest(&cluster, &mut found);
     }
     found.sort_by_key(|violation| (violation.time_ms, violation.invariant));
     found

@@ -18,8 +18,9 @@ pub mod objects;
 pub mod process;
 pub mod run;
 pub mod story;
+mod suspension;
 pub mod weather;
 
 pub use campaign::campaign;
 pub use figures::Figures;
-pub use run::{Outcome, Plan, run_seed};
+pub use run::{Outcome, Plan, Theme, run_seed};

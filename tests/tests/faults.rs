@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use tephra_tests::faults::{Plan, campaign, crash, run_seed};
+use tephra_tests::faults::{Plan, Theme, campaign, crash, run_seed};
 
 /// Seeds of the sample; the full run starts at 0, so these are among its first.
 const SEEDS: u64 = 24;
@@ -18,9 +18,9 @@ fn setting(name: &str, default: u64) -> u64 {
 
 #[test]
 fn no_promise_is_broken_whatever_the_weather() {
-    let plan = Plan { steps: setting("TEPHRA_FAULT_STEPS", STEPS) };
+    let plan = Plan { theme: Theme::Cluster, steps: setting("TEPHRA_FAULT_STEPS", STEPS) };
     let figures = campaign(0..setting("TEPHRA_FAULT_SEEDS", SEEDS), plan).unwrap();
-    assert_eq!(figures.violations(), 0, "{}", figures.text(plan.steps, Duration::ZERO));
+    assert_eq!(figures.violations(), 0, "{}", figures.text(plan, Duration::ZERO));
     // A sample in which nothing happens would prove nothing.
     assert!(figures.bound > figures.seeds * 10, "{figures:?}");
     assert!(figures.faults.len() > 15, "{figures:?}");
@@ -36,7 +36,7 @@ fn a_crash_after_any_single_write_leads_to_a_good_end() {
 
 #[test]
 fn a_seed_stands_for_one_run_write_for_write() {
-    let plan = Plan { steps: 800 };
+    let plan = Plan { theme: Theme::Cluster, steps: 800 };
     for seed in [3, 4] {
         let [first, second] = [run_seed(seed, plan), run_seed(seed, plan)].map(Result::unwrap);
         assert_eq!((first.digest, first.steps), (second.digest, second.steps), "seed {seed}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tephra_api::keys;
-use tephra_api::suspension::{Intent, Ledger, Member, Record};
+use tephra_api::suspension::{Intent, Ledger, Member, Record, is_held};
 use tephra_core::event::{Labels, ObjectKey, PodObject, Suspension, SuspensionRecord};
 
 use crate::decode::{self, Names};
@@ -21,11 +21,12 @@ pub(super) fn suspension(key: &ObjectKey, annotations: &Labels) -> Option<Box<Su
     if intent.is_none() && record.is_none() {
         return None;
     }
+    let held = record.as_ref().is_some_and(|record| record.held);
     Some(Box::new(Suspension {
         intent,
         record: record.map(|record| of_record(key, record)),
         resume: text(keys::RESUME).map(str::to_owned),
-        hold: text(keys::HOLD).is_some(),
+        hold: held || is_held(text(keys::HOLD)),
     }))
 }
 

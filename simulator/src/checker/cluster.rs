@@ -99,6 +99,7 @@ impl<'a> Cluster<'a> {
             Some(pod) => (pod.bound_ms, pod.node.as_str()),
             None => (self.now_ms, ""),
         };
+        pod.created_ms = before.as_ref().map_or(self.now_ms, |pod| pod.created_ms);
         pod.bound_ms = if pod.node == old { bound_ms } else { self.now_ms };
         if !old.is_empty() && pod.node != old {
             self.moved.push(Violation {
@@ -197,6 +198,12 @@ impl<'a> Cluster<'a> {
         self.pods
             .values()
             .filter(move |pod| pod.group == name && pod.namespace == namespace && self.is_ours(pod))
+    }
+
+    /// A PodGroup is suspended, and nobody holds it so.
+    pub(super) fn is_down(&self, key: &Key) -> bool {
+        let down = self.groups.get(key).and_then(|group| group.down.as_ref());
+        down.is_some_and(|down| !down.held)
     }
 
     pub(super) fn is_ours(&self, pod: &Pod) -> bool {

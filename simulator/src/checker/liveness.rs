@@ -16,7 +16,12 @@ pub(super) fn judge(cluster: &Cluster<'_>, found: &mut Vec<Violation>) {
     let mut broken = |what| {
         found.push(Violation { invariant: Invariant::I6, time_ms: cluster.now_ms, what });
     };
+    let waits = |key: &Key| cluster.members(key).any(Pod::waits) || cluster.is_down(key);
+    let waiting = cluster.groups.keys().filter(|key| waits(key)).count();
     for (key, group) in cluster.groups.iter().filter(|(_, group)| !group.exotic) {
+        if cluster.rules.keeps_room && waiting > 1 {
+            continue;
+        }
         if let Some(what) = scan.placeable(key, group) {
             broken(what);
         }
@@ -59,8 +64,13 @@ impl<'a> Scan<'a> {
     /// Why pods of this PodGroup should have been placed, if they should.
     fn placeable(&self, key: &Key, group: &Group) -> Option<String> {
         let members: Vec<&Pod> = self.cluster.members(key).collect();
-        let waiting: Vec<&Pod> =
-            members.iter().copied().filter(|pod| pod.waits() && !pod.exotic).collect();
+        let down = group.down.as_ref().filter(|down| !down.held).map(|down| &down.members);
+        let waiting: Vec<&Pod> = members
+            .iter()
+            .copied()
+            .chain(down.into_iter().flatten())
+            .filter(|pod| pod.waits() && !pod.exotic)
+            .collect();
         let bound = members
             .iter()
             .filter(|pod| !pod.node.is_empty() && pod.phase != "Failed" && !pod.deleting)

@@ -42,6 +42,8 @@ pub(super) struct Pod {
     pub(super) tolerations: Value,
     /// Uses filters that the checker does not know: it is never called placeable.
     pub(super) exotic: bool,
+    /// When it appeared, Unix milliseconds.
+    pub(super) created_ms: i64,
     /// When it got its node, Unix milliseconds.
     pub(super) bound_ms: i64,
 }
@@ -80,6 +82,7 @@ impl Pod {
                     .iter()
                     .chain(&["/spec/resourceClaims"])
                     .any(|pointer| is_filled(pod, pointer)),
+            created_ms: 0,
             bound_ms: 0,
         }
     }
@@ -144,6 +147,33 @@ pub(super) struct Group {
     pub(super) running: i64,
     pub(super) succeeded: i64,
     pub(super) failed: i64,
+    /// It is suspended.
+    pub(super) down: Option<Down>,
+}
+
+/// What a suspended gang waits for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Down {
+    /// Its pods to be.
+    pub(super) members: Vec<Pod>,
+    /// A person wants it to stay down.
+    pub(super) held: bool,
+}
+
+impl Down {
+    fn read(group: &Value) -> Option<Self> {
+        let text = |key: &str| group["metadata"]["annotations"][key].as_str();
+        let record: Value = serde_json::from_str(text("tephra.sh/suspended")?).ok()?;
+        if text("tephra.sh/suspend").is_some() {
+            return None;
+        }
+        let members = record["members"].as_array().into_iter().flatten();
+        let members = members.flat_map(|member| {
+            let count = usize::try_from(number(member, "/count")).unwrap_or(0);
+            std::iter::repeat_n(Pod::read(&member["pod"]), count)
+        });
+        Some(Self { members: members.collect(), held: text("tephra.sh/hold").is_some() })
+    }
 }
 
 impl Group {
@@ -165,6 +195,7 @@ impl Group {
             running: number(group, "/status/running"),
             succeeded: number(group, "/status/succeeded"),
             failed: number(group, "/status/failed"),
+            down: Down::read(group),
         }
     }
 }

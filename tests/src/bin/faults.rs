@@ -5,11 +5,14 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
-use tephra_tests::faults::{Figures, Plan, campaign, crash, run_seed};
+use tephra_tests::faults::{Figures, Plan, Theme, campaign, crash, run_seed};
 
 /// Runs the whole scheduler and controller over a simulated API server, with faults, and checks what they did.
 #[derive(Debug, Parser)]
 struct Arguments {
+    /// What is told.
+    #[arg(long, value_enum, default_value_t)]
+    story: Theme,
     /// Number of seeds.
     #[arg(long, default_value_t = 200)]
     seeds: u64,
@@ -60,7 +63,7 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         return Ok(exit_code(report.is_good()));
     }
-    let plan = Plan { steps: arguments.steps };
+    let plan = Plan { theme: arguments.story, steps: arguments.steps };
     let figures = match arguments.seed {
         Some(seed) => {
             let outcome = run_seed(seed, plan)?;
@@ -74,8 +77,8 @@ fn main() -> anyhow::Result<ExitCode> {
         None => campaign(arguments.from..arguments.from + arguments.seeds, plan)?,
     };
     match arguments.output {
-        Output::Text => print!("{}", figures.text(arguments.steps, start.elapsed())),
-        Output::Json => println!("{:#}", figures.json(arguments.steps, start.elapsed())),
+        Output::Text => print!("{}", figures.text(plan, start.elapsed())),
+        Output::Json => println!("{:#}", figures.json(plan, start.elapsed())),
     }
     Ok(exit_code(figures.failed.is_empty()))
 }

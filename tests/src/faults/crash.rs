@@ -11,19 +11,22 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use tephra_simulator::checker::{self, Invariant, Rules, Violation};
+use tephra_api::conf::SchedulerConf;
+use tephra_simulator::checker::{self, Invariant, Programs, Rules, Violation};
 use tephra_simulator::{ApiServer, WriteRecord};
+use tokio_util::sync::CancellationToken;
 
 use super::cluster::Cluster;
 use super::dice::Dice;
 use super::process::{Process, Program};
+use super::suspension::operators::Operators;
 use super::weather::Sky;
 pub use scenarios::{SCENARIOS, Scenario, Step};
 
-/// Nothing is written for this long: the run has come to rest.
-const QUIET: Duration = Duration::from_secs(45);
+/// Nothing is written for this long: the run has come to rest. Owners of gangs that are down are looked at each minute.
+const QUIET: [Duration; 2] = [Duration::from_secs(45), Duration::from_secs(100)];
 /// No scenario takes longer.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_secs(1_800);
 /// How late news may be: nothing is lost here, only a crash can delay it.
 const STALENESS_MS: i64 = 1_000;
 
@@ -199,25 +202,44 @@ async fn play(scenario: &Scenario, crash: Option<(Victim, u64)>) -> anyhow::Resu
     let start = |name: &str, program: Program| {
         Process::start(&server, name, program, Dice::new(0, 0), Arc::clone(&sky))
     };
-    let processes = [
-        start("controller", Program::Controller),
-        start("scheduler", Program::Scheduler(Cluster::scheduler(true))),
-    ];
+    let mut options = Cluster::scheduler(true);
+    let (stop, mut programs) = (CancellationToken::new(), None);
+    if scenario.suspends {
+        options.conf = SchedulerConf::tephra();
+        programs = Some(Programs {
+            scheduler: "scheduler".to_owned(),
+            controller: "controller".to_owned(),
+        });
+    }
+    let operators = Operators::start(&server, Dice::new(0, 1), stop.clone());
+    let processes =
+        [start("controller", Program::Controller), start("scheduler", Program::Scheduler(options))];
     let started = tokio::time::Instant::now();
     for (at, step) in script {
         tokio::time::sleep_until(started + Duration::from_millis(at)).await;
         perform(&server, step)?;
     }
-    let rested = cluster.rest(QUIET, PATIENCE).await;
+    let rested = cluster.rest(QUIET[usize::from(scenario.suspends)], PATIENCE).await;
     let ended_ms = server.clock().now_ms();
     let history = server.history();
-    let rules = Rules { staleness_ms: STALENESS_MS, ended_ms: Some(ended_ms), ..Rules::default() };
+    let rules = Rules {
+        staleness_ms: STALENESS_MS,
+        ended_ms: Some(ended_ms),
+        all_ends: programs.is_some(),
+        keeps_room: programs.is_some(),
+        suspension: programs,
+        ..Rules::default()
+    };
     let mut violations = checker::check_with(&history, &rules);
     let mut strange = |what: String| {
         violations.push(Violation { invariant: Invariant::I12, time_ms: ended_ms, what });
     };
     if !rested {
         strange(format!("after {PATIENCE:?} something is still being written"));
+    }
+    stop.cancel();
+    if let Err(error) = operators.await {
+        strange(format!("the operators failed: {error}"));
     }
     for process in processes {
         let vita = Arc::clone(&process.vita);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tephra_simulator::checker::Violation;
 
-use super::run::Outcome;
+use super::run::{Outcome, Plan};
 
 /// Sums over seeds.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +24,8 @@ pub struct Figures {
     pub simulated: Duration,
     /// Faults by class.
     pub faults: BTreeMap<&'static str, u64>,
+    /// What happened to gangs on their way down and back.
+    pub happened: BTreeMap<&'static str, u64>,
     /// What was broken, by seed.
     pub failed: BTreeMap<u64, Vec<Violation>>,
 }
@@ -39,6 +41,9 @@ impl Figures {
         for (class, count) in outcome.faults {
             *self.faults.entry(class).or_insert(0) += count;
         }
+        for (what, count) in outcome.happened {
+            *self.happened.entry(what).or_insert(0) += count;
+        }
         if !outcome.violations.is_empty() {
             self.failed.insert(outcome.seed, outcome.violations);
         }
@@ -52,7 +57,7 @@ impl Figures {
 
     /// For people: figures, and for each seed that failed the command that replays it.
     #[must_use]
-    pub fn text(&self, steps: u64, wall: Duration) -> String {
+    pub fn text(&self, plan: Plan, wall: Duration) -> String {
         let mut text = format!(
             "{} seeds, {} steps, {} bindings, {} writes, {:.1} h of cluster time in {:.1} s\n",
             self.seeds,
@@ -62,7 +67,7 @@ impl Figures {
             self.simulated.as_secs_f64() / 3600.0,
             wall.as_secs_f64()
         );
-        for (class, count) in &self.faults {
+        for (class, count) in self.faults.iter().chain(&self.happened) {
             let _ = writeln!(text, "  {count:>8} {class}");
         }
         for (seed, violations) in &self.failed {
@@ -70,7 +75,7 @@ impl Figures {
             for violation in violations.iter().take(5) {
                 let _ = writeln!(text, "  {violation}");
             }
-            let _ = writeln!(text, "  replay: {}", replay(*seed, steps));
+            let _ = writeln!(text, "  replay: {}", plan.replay(*seed));
         }
         let _ = writeln!(text, "{} violations", self.violations());
         text
@@ -78,22 +83,16 @@ impl Figures {
 
     /// The same as JSON.
     #[must_use]
-    pub fn json(&self, steps: u64, wall: Duration) -> Value {
+    pub fn json(&self, plan: Plan, wall: Duration) -> Value {
         let failed = self.failed.iter().map(|(seed, violations)| {
             let what: Vec<String> = violations.iter().map(ToString::to_string).collect();
-            json!({"seed": seed, "violations": what, "replay": replay(*seed, steps)})
+            json!({"seed": seed, "violations": what, "replay": plan.replay(*seed)})
         });
         json!({
             "seeds": self.seeds, "steps": self.steps, "bindings": self.bound, "writes": self.writes,
             "simulatedSeconds": self.simulated.as_secs(), "wallSeconds": wall.as_secs_f64(),
-            "faults": self.faults, "violations": self.violations(),
+            "faults": self.faults, "happened": self.happened, "violations": self.violations(),
             "failed": failed.collect::<Vec<_>>(),
         })
     }
-}
-
-/// The command that runs one seed again.
-#[must_use]
-pub fn replay(seed: u64, steps: u64) -> String {
-    format!("cargo run --release -p tephra-tests --bin faults -- --seed {seed} --steps {steps}")
 }

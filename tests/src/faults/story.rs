@@ -12,12 +12,14 @@ use std::time::Duration;
 use serde_json::Value;
 use tephra_api::conf::SchedulerConf;
 use tephra_simulator::ApiServer;
+use tephra_simulator::checker::Rules;
 
 use super::cluster::Cluster;
 use super::dice::Dice;
 use super::objects::{self, NAMESPACE};
 use super::process::{Process, Program};
-use super::weather::{AUTHOR, Sky};
+use super::run::{STALENESS_MS, Tale};
+use super::weather::{AUTHOR, Sky, Weather};
 
 /// Pods that exist at most at a time.
 const CROWD: usize = 90;
@@ -101,41 +103,6 @@ enum Later {
 }
 
 impl Story {
-    /// Sets the stage and starts the processes.
-    ///
-    /// # Errors
-    /// When the server refuses an object of the stage.
-    pub fn begin(seed: u64, cluster: &Cluster, sky: Arc<Sky>) -> anyhow::Result<Self> {
-        let mut dice = Dice::new(seed, 2);
-        let server = cluster.server.clone();
-        let plain_conf = dice.chance(0.3);
-        let mut acts = ACTS.to_vec();
-        // In a third of the stories nothing is ever taken away: there every gang must become whole.
-        if dice.chance(0.33) {
-            acts.retain(|(_, act)| {
-                !matches!(
-                    act,
-                    Act::NodeVanishes | Act::NodeChanges | Act::ForeignPod | Act::DeletePod
-                )
-            });
-        }
-        let mut story = Self {
-            author: server.client_as(AUTHOR),
-            queues: vec!["default".to_owned()],
-            dice,
-            server,
-            sky,
-            processes: Vec::new(),
-            acts,
-            plain_conf,
-            named: 0,
-            later: VecDeque::new(),
-        };
-        story.set_stage()?;
-        story.start_processes(seed)?;
-        Ok(story)
-    }
-
     fn set_stage(&mut self) -> anyhow::Result<()> {
         for (name, value) in [("low", 10), ("high", 1_000)] {
             self.server.create_value(objects::priority_class(name, value))?;
@@ -183,114 +150,6 @@ impl Story {
             start("scheduler-b", 12, Program::Scheduler(options));
         }
         Ok(())
-    }
-
-    /// Whether the configuration of this story enforces capabilities.
-    #[must_use]
-    pub fn enforces_capability(&self) -> bool {
-        !self.plain_conf
-    }
-
-    /// The next act, and the time until then.
-    ///
-    /// # Errors
-    /// When the server refuses what the story wants.
-    pub async fn act(&mut self) -> anyhow::Result<()> {
-        let pause = match self.dice.within(0, 9) {
-            0..=5 => self.dice.within(0, 400),
-            6..=8 => self.dice.within(400, 2_000),
-            _ => self.dice.within(2_000, 12_000),
-        };
-        tokio::time::sleep(Duration::from_millis(pause)).await;
-        self.due()?;
-        let pods = self.pods();
-        let mut act = self.dice.weighted(&self.acts);
-        if pods.len() > CROWD && matches!(act, Act::Gang | Act::PlainPod | Act::ForeignPod) {
-            act = Act::DeleteGang;
-        }
-        match act {
-            Act::Wait => {}
-            Act::Gang => self.gang()?,
-            Act::PlainPod => self.plain_pod()?,
-            Act::ForeignPod => self.foreign_pod()?,
-            Act::DeletePod => self.delete_pod(&pods).await,
-            Act::RecreatePod => self.recreate_pod(&pods)?,
-            Act::TouchPod => self.touch_pod(&pods)?,
-            Act::DeletePodGroup => {
-                if let Some(group) = self.some("podgroups") {
-                    self.delete("podgroups", &group);
-                }
-            }
-            Act::DeleteGang => self.delete_gang(&pods),
-            Act::NodeVanishes => self.node_vanishes(),
-            Act::NodeComes => {
-                if self.server.list_values("nodes").len() < 12 {
-                    let node = self.new_node();
-                    self.server.create_value(node)?;
-                }
-            }
-            Act::NodeChanges => self.node_changes()?,
-            Act::QueueChanges => self.queue_changes()?,
-            Act::Kill => {
-                let identity = self.some_process();
-                self.server.kill(&identity);
-            }
-            Act::ArmCrash => {
-                let identity = self.some_process();
-                let writes = self.dice.within(1, 12);
-                self.server.crash_after_write(&identity, writes);
-            }
-            Act::CutOff => {
-                let identity = self.some_process();
-                let leases_only = self.dice.chance(0.6);
-                let until = self.now_ms() + self.dice.within(3_000, 25_000) as i64;
-                self.sky.cut_off(&identity, leases_only, until);
-            }
-            Act::Compact => {
-                self.server.compact();
-                self.sky.deal("compaction");
-            }
-        }
-        Ok(())
-    }
-
-    /// The last act: what was to come comes, armed crashes are disarmed, and some of what would run for ever goes.
-    ///
-    /// # Errors
-    /// When the server refuses what the story wants.
-    pub async fn calm(&mut self) -> anyhow::Result<()> {
-        for process in &self.processes {
-            let identity = process.vita.identity();
-            if !self.server.is_dead(&identity) {
-                // Takes back a crash that was to come.
-                self.server.revive(&identity);
-            }
-        }
-        while let Some((at, later)) = self.later.pop_front() {
-            let wait = u64::try_from(at - self.now_ms()).unwrap_or(0);
-            tokio::time::sleep(Duration::from_millis(wait)).await;
-            self.happen(later)?;
-        }
-        if self.dice.chance(0.5) {
-            for group in self.server.list_values("podgroups") {
-                if self.dice.chance(0.4) {
-                    self.delete_members(name_of(&group));
-                    self.delete("podgroups", &group);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends all processes; returns what was strange about them.
-    pub async fn end(self) -> Vec<String> {
-        let mut strange = Vec::new();
-        for process in self.processes {
-            let vita = Arc::clone(&process.vita);
-            process.stop().await;
-            strange.extend(vita.strange_ends());
-        }
-        strange
     }
 
     fn now_ms(&self) -> i64 {
@@ -353,6 +212,148 @@ impl Story {
     fn delete(&self, resource: &str, object: &Value) {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("");
         let _ = self.server.delete_value(resource, namespace, name_of(object));
+    }
+}
+
+impl Tale for Story {
+    const QUIET: Duration = Duration::from_secs(75);
+    const PATIENCE: Duration = Duration::from_secs(3_600);
+
+    fn begin(seed: u64, cluster: &Cluster, sky: Arc<Sky>) -> anyhow::Result<Self> {
+        let mut dice = Dice::new(seed, 2);
+        let server = cluster.server.clone();
+        let plain_conf = dice.chance(0.3);
+        let mut acts = ACTS.to_vec();
+        // In a third of the stories nothing is ever taken away: there every gang must become whole.
+        if dice.chance(0.33) {
+            acts.retain(|(_, act)| {
+                !matches!(
+                    act,
+                    Act::NodeVanishes | Act::NodeChanges | Act::ForeignPod | Act::DeletePod
+                )
+            });
+        }
+        let mut story = Self {
+            author: server.client_as(AUTHOR),
+            queues: vec!["default".to_owned()],
+            dice,
+            server,
+            sky,
+            processes: Vec::new(),
+            acts,
+            plain_conf,
+            named: 0,
+            later: VecDeque::new(),
+        };
+        story.set_stage()?;
+        story.start_processes(seed)?;
+        Ok(story)
+    }
+
+    fn weather(&self, seed: u64) -> Weather {
+        Weather::of(seed, Arc::clone(&self.sky))
+    }
+
+    async fn act(&mut self) -> anyhow::Result<()> {
+        let pause = match self.dice.within(0, 9) {
+            0..=5 => self.dice.within(0, 400),
+            6..=8 => self.dice.within(400, 2_000),
+            _ => self.dice.within(2_000, 12_000),
+        };
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        self.due()?;
+        let pods = self.pods();
+        let mut act = self.dice.weighted(&self.acts);
+        if pods.len() > CROWD && matches!(act, Act::Gang | Act::PlainPod | Act::ForeignPod) {
+            act = Act::DeleteGang;
+        }
+        match act {
+            Act::Wait => {}
+            Act::Gang => self.gang()?,
+            Act::PlainPod => self.plain_pod()?,
+            Act::ForeignPod => self.foreign_pod()?,
+            Act::DeletePod => self.delete_pod(&pods).await,
+            Act::RecreatePod => self.recreate_pod(&pods)?,
+            Act::TouchPod => self.touch_pod(&pods)?,
+            Act::DeletePodGroup => {
+                if let Some(group) = self.some("podgroups") {
+                    self.delete("podgroups", &group);
+                }
+            }
+            Act::DeleteGang => self.delete_gang(&pods),
+            Act::NodeVanishes => self.node_vanishes(),
+            Act::NodeComes => {
+                if self.server.list_values("nodes").len() < 12 {
+                    let node = self.new_node();
+                    self.server.create_value(node)?;
+                }
+            }
+            Act::NodeChanges => self.node_changes()?,
+            Act::QueueChanges => self.queue_changes()?,
+            Act::Kill => {
+                let identity = self.some_process();
+                self.server.kill(&identity);
+            }
+            Act::ArmCrash => {
+                let identity = self.some_process();
+                let writes = self.dice.within(1, 12);
+                self.server.crash_after_write(&identity, writes);
+            }
+            Act::CutOff => {
+                let identity = self.some_process();
+                let leases_only = self.dice.chance(0.6);
+                let until = self.now_ms() + self.dice.within(3_000, 25_000) as i64;
+                self.sky.cut_off(&identity, leases_only, until);
+            }
+            Act::Compact => {
+                self.server.compact();
+                self.sky.deal("compaction");
+            }
+        }
+        Ok(())
+    }
+
+    /// What was to come comes, armed crashes are disarmed, and some of what would run for ever goes.
+    async fn calm(&mut self) -> anyhow::Result<()> {
+        for process in &self.processes {
+            let identity = process.vita.identity();
+            if !self.server.is_dead(&identity) {
+                // Takes back a crash that was to come.
+                self.server.revive(&identity);
+            }
+        }
+        while let Some((at, later)) = self.later.pop_front() {
+            let wait = u64::try_from(at - self.now_ms()).unwrap_or(0);
+            tokio::time::sleep(Duration::from_millis(wait)).await;
+            self.happen(later)?;
+        }
+        if self.dice.chance(0.5) {
+            for group in self.server.list_values("podgroups") {
+                if self.dice.chance(0.4) {
+                    self.delete_members(name_of(&group));
+                    self.delete("podgroups", &group);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn rules(&self) -> Rules {
+        Rules {
+            staleness_ms: STALENESS_MS,
+            enforces_capability: !self.plain_conf,
+            ..Rules::default()
+        }
+    }
+
+    async fn end(self) -> Vec<String> {
+        let mut strange = Vec::new();
+        for process in self.processes {
+            let vita = Arc::clone(&process.vita);
+            process.stop().await;
+            strange.extend(vita.strange_ends());
+        }
+        strange
     }
 }
 

@@ -16,6 +16,8 @@ use super::dice::Dice;
 pub const AUTHOR: &str = "author";
 /// Who plays all kubelets.
 pub const KUBELETS: &str = "kubelets";
+/// Who plays the operators of jobs.
+pub const OPERATORS: &str = "operators";
 
 /// What the weather, the processes and the run share.
 #[derive(Debug, Default)]
@@ -25,6 +27,8 @@ pub struct Sky {
     dealt: Mutex<BTreeMap<&'static str, u64>>,
     /// Who is cut off, from everything or only from leases, until when (Unix milliseconds).
     cut_off: Mutex<BTreeMap<String, (bool, i64)>>,
+    /// Owners of gangs, by name, that the server lets nobody patch, until when (Unix milliseconds).
+    refused: Mutex<BTreeMap<String, i64>>,
 }
 
 impl Sky {
@@ -42,6 +46,7 @@ impl Sky {
     pub fn calm(&self) {
         self.calm.store(true, Ordering::Relaxed);
         self.cut_off.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Counts a fault.
@@ -65,6 +70,18 @@ impl Sky {
         cut_off.get(request.identity).is_some_and(|(leases_only, until_ms)| {
             request.time_ms < *until_ms && (!leases_only || request.resource == "leases")
         })
+    }
+
+    /// Refuses patches of an owner until then, as a webhook or missing rights do.
+    pub fn refuse(&self, owner: &str, until_ms: i64) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.insert(owner.to_owned(), until_ms);
+    }
+
+    fn is_refused(&self, request: &RequestInfo<'_>) -> bool {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let owner = request.verb == "patch" && matches!(request.group, "batch" | "kubeflow.org");
+        owner && refused.get(request.name).is_some_and(|until_ms| request.time_ms < *until_ms)
     }
 
     fn step(&self) {
@@ -155,8 +172,14 @@ impl Weather {
         Self { sky, dice, requests, events, reads, writes, watch }
     }
 
+    /// Nothing goes wrong on the way, save what the story wants.
+    #[must_use]
+    pub fn bright(seed: u64, sky: Arc<Sky>) -> Self {
+        Self { requests: 0.0, events: 0.0, ..Self::of(seed, sky) }
+    }
+
     fn trouble(&mut self, request: &RequestInfo<'_>) -> Option<(&'static str, Fault)> {
-        let spared = request.identity == AUTHOR;
+        let spared = [AUTHOR, OPERATORS].contains(&request.identity);
         // A lease that is hardly ever renewed would leave nothing to test.
         let rate = if request.resource == "leases" { self.requests / 2.0 } else { self.requests };
         if spared || !self.dice.chance(rate) {
@@ -200,6 +223,8 @@ impl Faults for Weather {
             (None, Fault::None)
         } else if self.sky.is_cut_off(request) {
             (Some("cut off"), Fault::DropBefore)
+        } else if self.sky.is_refused(request) {
+            (Some("owner refused (403)"), Fault::Reject(403, None))
         } else {
             match self.trouble(request) {
                 Some((class, fault)) => (Some(class), fault),
@@ -216,7 +241,7 @@ impl Faults for Weather {
     }
 
     fn on_watch_event(&mut self, event: &WatchInfo<'_>) -> WatchFault {
-        let spared = [AUTHOR, KUBELETS].contains(&event.identity);
+        let spared = [AUTHOR, KUBELETS, OPERATORS].contains(&event.identity);
         let quiet = spared || event.initial || self.sky.is_calm();
         if quiet || !self.dice.chance(self.events) || self.watch.iter().all(|(w, _)| *w == 0) {
             self.sky.step();

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tephra_api::{
     keys,
-    suspension::{Intent, Invalid, Owner, Record},
+    suspension::{self, Intent, Invalid, Owner, Record},
 };
 
 use super::{
@@ -67,7 +67,7 @@ pub(super) fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
 
 /// A person wants it suspended.
 pub(super) fn is_held(object: &Value) -> bool {
-    annotation(object, keys::HOLD).is_some_and(|by| !by.is_empty())
+    suspension::is_held(annotation(object, keys::HOLD))
 }
 
 /// Why the intent on a PodGroup counts as absent, if it does.

@@ -134,6 +134,8 @@ pub(super) enum Step {
     Evict { pods: Vec<usize>, force: bool },
     /// The gang is down: take the intent off.
     Settle,
+    /// A person holds the owner, or does so no longer: say it in the record, where the scheduler reads it.
+    Hold(bool),
     /// The gang is held by a person: take `resume` off.
     Refuse,
     /// Let the owner run and take its record away, in one write.
@@ -233,6 +235,7 @@ fn recorded(seen: &Seen, waits: &GroupSeen, record: &Record) -> Step {
         OwnerSeen::Switch(owner) if owner.finished => {
             return Step::Release(Release::NothingToStop);
         }
+        _ if record.held != owner_held => return Step::Hold(owner_held),
         _ if waits.resume.is_some() && !resume => return Step::Refuse,
         OwnerSeen::Pods => return recorded_pods(seen, record, down, resume),
         OwnerSeen::Switch(owner) => owner,
@@ -491,6 +494,18 @@ mod tests {
                 "a resume while it is stopped",
                 with(with(suspended(), resume), |it| of_group(it).wanted = true),
                 Step::Refuse,
+            ),
+            (
+                "a person holds the owner",
+                with(with(suspended(), resume), |it| owner(it).hold = true),
+                Step::Hold(true),
+            ),
+            (
+                "a person has let go of the owner",
+                with(suspended(), |it| {
+                    of_group(it).record = Some(Record { held: true, ..record(&[]) });
+                }),
+                Step::Hold(false),
             ),
             (
                 "resumed, the owner runs",

@@ -101,6 +101,7 @@ pub(super) fn telling(gang: &Gang, step: &Step) -> Vec<Told> {
         | Step::StandIn
         | Step::Stop
         | Step::Evict { .. }
+        | Step::Hold(_)
         | Step::Forget
         | Step::Drop => Vec::new(),
     }

@@ -84,6 +84,14 @@ pub(super) fn writes(gang: &Gang, step: &Step) -> Vec<Write> {
             }
             None => gang.group.iter().flat_map(|it| off(it, &[keys::SUSPEND], json!({}))).collect(),
         },
+        Step::Hold(held) => {
+            let waits = gang.waiting().or(gang.group.as_ref());
+            let record = gang.record().map(|record| Record { held: *held, ..record });
+            let patch = |(group, record): (&Value, Record)| {
+                group_patch(group, json!({"annotations": {(keys::SUSPENDED): record.text()}}))
+            };
+            waits.zip(record).map(patch).into_iter().collect()
+        }
         Step::Refuse => {
             let waits = gang.waiting().or(gang.group.as_ref());
             waits.into_iter().flat_map(|it| off(it, &[keys::RESUME], json!({}))).collect()
@@ -190,6 +198,7 @@ fn new_record(gang: &Gang, group: &Value, intent: &Intent) -> Record {
         queued: ledger.queued.or(created),
         suspensions: ledger.suspensions.saturating_add(1),
         suspended_seconds: ledger.suspended_seconds,
+        held: false,
         members,
     }
 }

@@ -29,6 +29,9 @@ use crate::state::suspensions::{DAY_MS, Down, Leaving, Stage};
 use crate::state::tasks::TaskId;
 use crate::state::{Nomination, State};
 
+/// So long a resume may take to be seen on its PodGroup, in milliseconds. One that never is was refused at once, or is lost.
+const UNSEEN_MS: i64 = 60_000;
+
 /// What jobs lose when they are stopped.
 #[derive(Debug)]
 pub(crate) struct Losses {
@@ -101,6 +104,14 @@ fn is_wanted(state: &State, by: &str) -> bool {
 /// Gives the room that phantoms keep to the pods that they stand for, once enough of those are there for the gang to start.
 fn hand_over(state: &mut State, job: JobId) {
     let row = &state.jobs[job as usize];
+    if let Some(Stage::Down(down)) = row.suspension.as_deref()
+        && down.resumed
+        && !down.told
+        && state.now_ms - down.told_ms > UNSEEN_MS
+    {
+        state.take_back_resume(job);
+        return;
+    }
     let Some(Stage::Returning { group, until_ms }) = row.suspension.as_deref() else { return };
     if state.now_ms >= *until_ms {
         state.drop_phantoms(job, true);
@@ -362,10 +373,12 @@ impl Session<'_> {
             self.state.set_status(task, Status::Pipelined, node);
         }
         self.state.touch_job(job);
+        let now_ms = self.state.now_ms;
         let row = &mut self.state.jobs[job as usize];
         row.parked = None;
         let Some(Stage::Down(down)) = row.suspension.as_deref_mut() else { return };
         if !std::mem::replace(&mut down.resumed, true) {
+            down.told_ms = now_ms;
             let id = down.id.clone();
             let uid = row.group.as_ref().map_or_else(|| Arc::from(""), |group| group.uid.clone());
             let (group, uid) = (row.key.clone(), uid.to_string());

@@ -65,6 +65,10 @@ pub struct Down {
     pub group: Arc<str>,
     /// It was told that it may come back, by this scheduler or one before it.
     pub resumed: bool,
+    /// The PodGroup was seen with that on it. Seen without it later: it was refused.
+    pub told: bool,
+    /// When this scheduler told it, in Unix milliseconds.
+    pub told_ms: i64,
     /// A person wants it to stay down.
     pub hold: bool,
 }
@@ -279,15 +283,26 @@ impl State {
         self.suspensions.leaving.remove(&job);
         match self.jobs[job as usize].suspension.as_deref_mut() {
             Some(Stage::Down(down)) if down.id == record.id => {
-                (down.resumed, down.hold) = (down.resumed || resumed, hold);
+                let refused = down.told && !resumed;
+                (down.resumed, down.told) = (down.resumed || resumed, down.told || resumed);
+                down.hold = hold;
+                if refused {
+                    self.take_back_resume(job);
+                }
                 return;
             }
             _ => self.drop_phantoms(job, true),
         }
         let gang = self.jobs[job as usize].key.to_string();
         self.suspensions.note(&gang, &record.by, record.at_ms);
-        let down =
-            Down { id: record.id.clone(), group: record.group.as_str().into(), resumed, hold };
+        let down = Down {
+            id: record.id.clone(),
+            group: record.group.as_str().into(),
+            resumed,
+            told: resumed,
+            told_ms: self.now_ms,
+            hold,
+        };
         self.jobs[job as usize].suspension = Some(Box::new(Stage::Down(down)));
         self.suspensions.down.insert(job);
         let shapes = record.members.iter().flat_map(|(count, pod)| (0..*count).map(move |_| pod));
@@ -296,6 +311,23 @@ impl State {
         }
         self.unpark(job);
         self.released();
+    }
+
+    /// The gang does not come back yet: the room that is held for it is free, and it waits like others.
+    pub fn take_back_resume(&mut self, job: JobId) {
+        let Some(Stage::Down(down)) = self.jobs[job as usize].suspension.as_deref_mut() else {
+            return;
+        };
+        (down.resumed, down.told) = (false, false);
+        let phantoms: Vec<TaskId> = self.phantoms(job).collect();
+        for task in phantoms {
+            if self.tasks[task].status == Status::Pipelined {
+                self.unplace(task);
+            }
+        }
+        self.unpark(job);
+        self.released();
+        self.touch_job(job);
     }
 
     fn add_phantom(&mut self, job: JobId, id: &str, number: usize, shape: &PodObject) {

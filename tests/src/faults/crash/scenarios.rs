@@ -1,4 +1,6 @@
-//! The twelve scenarios: each a script of what appears and goes at which time.
+//! The scenarios: each a script of what appears and goes at which time.
+
+mod suspensions;
 
 use serde_json::{Value, json};
 
@@ -11,6 +13,16 @@ pub struct Scenario {
     pub name: &'static str,
     /// What happens, with milliseconds after the start, in order.
     pub script: fn() -> Vec<(u64, Step)>,
+    /// Configuration `tephra`, under which gangs are suspended, and operators that make the pods of jobs.
+    pub suspends: bool,
+}
+
+const fn scenario(name: &'static str, script: fn() -> Vec<(u64, Step)>) -> Scenario {
+    Scenario { name, script, suspends: false }
+}
+
+const fn suspension(name: &'static str, script: fn() -> Vec<(u64, Step)>) -> Scenario {
+    Scenario { name, script, suspends: true }
 }
 
 /// One change of the cluster.
@@ -23,19 +35,22 @@ pub enum Step {
 }
 
 /// All scenarios.
-pub const SCENARIOS: [Scenario; 12] = [
-    Scenario { name: "one-gang", script: one_gang },
-    Scenario { name: "more-than-the-minimum", script: more_than_the_minimum },
-    Scenario { name: "two-gangs-room-for-one", script: two_gangs_room_for_one },
-    Scenario { name: "two-gangs-that-just-fit", script: two_gangs_that_just_fit },
-    Scenario { name: "queue-limit", script: queue_limit },
-    Scenario { name: "two-queues", script: two_queues },
-    Scenario { name: "plain-pods", script: plain_pods },
-    Scenario { name: "plain-pods-and-a-gang", script: plain_pods_and_a_gang },
-    Scenario { name: "node-lost", script: node_lost },
-    Scenario { name: "one-after-the-other", script: one_after_the_other },
-    Scenario { name: "pods-before-their-group", script: pods_before_their_group },
-    Scenario { name: "pod-replaced", script: pod_replaced },
+pub const SCENARIOS: [Scenario; 15] = [
+    scenario("one-gang", one_gang),
+    scenario("more-than-the-minimum", more_than_the_minimum),
+    scenario("two-gangs-room-for-one", two_gangs_room_for_one),
+    scenario("two-gangs-that-just-fit", two_gangs_that_just_fit),
+    scenario("queue-limit", queue_limit),
+    scenario("two-queues", two_queues),
+    scenario("plain-pods", plain_pods),
+    scenario("plain-pods-and-a-gang", plain_pods_and_a_gang),
+    scenario("node-lost", node_lost),
+    scenario("one-after-the-other", one_after_the_other),
+    scenario("pods-before-their-group", pods_before_their_group),
+    scenario("pod-replaced", pod_replaced),
+    suspension("suspended-job", suspensions::job),
+    suspension("suspended-pytorch-job", suspensions::pytorch_job),
+    suspension("suspended-plain-pods", suspensions::plain_pods),
 ];
 
 fn node(name: &str, cpu: &str) -> (u64, Step) {

@@ -205,17 +205,24 @@ fn of_a_withdrawal_and_a_record_at_the_same_time_one_wins() {
 
 #[test]
 fn what_a_person_holds_is_never_resumed_until_it_is_let_go() {
-    for on in [On::Group, On::Owner] {
+    for (on, by) in [(On::Group, "user"), (On::Owner, "user"), (On::Group, ""), (On::Owner, "")] {
         let mut world = World::new(Kind::Job, 2);
         world.intend(Mode::None);
         world.settle();
-        world.annotate(on, GANG, keys::HOLD, "user");
+        world.annotate(on, GANG, keys::HOLD, by);
         resume(&mut world);
-        assert_eq!(world.settle(), [Step::Refuse]);
+        // The scheduler does not see the owner: the record tells it.
+        let tells = |held| (on == On::Owner).then_some(Step::Hold(held));
+        let steps = Vec::from_iter(tells(true).into_iter().chain([Step::Refuse]));
+        assert_eq!(world.settle(), steps);
         assert_eq!(annotation(world.group(), keys::RESUME), None);
+        let held = || Record::parse(annotation(world.group(), keys::SUSPENDED)?).ok()?.held.into();
+        assert_eq!(held(), Some(on == On::Owner));
         world.annotate(on, GANG, keys::HOLD, Value::Null);
         resume(&mut world);
-        assert_eq!(world.settle(), [Step::Run, Step::Release(Release::Resumed)]);
+        let comes_back = [Step::Run, Step::Release(Release::Resumed)];
+        let steps = Vec::from_iter(tells(false).into_iter().chain(comes_back));
+        assert_eq!(world.settle(), steps);
     }
 }
 

@@ -390,6 +390,39 @@ fn whom_a_person_keeps_down_does_not_come_back() {
 }
 
 #[test]
+fn a_gang_whose_return_is_refused_holds_no_room_and_may_come_back_later() {
+    let mut world = World::full(QueuePolicyObject::default());
+    let intent = world.suspend_low();
+    (0..2).for_each(|number| world.apply(Event::PodDeleted(format!("high-{number}"))));
+    world.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "high")));
+    let resume = Some(intent.id.clone());
+    assert_eq!(resumed(&world.session()), [intent.id.as_str()]);
+    world.apply(gang("low", 4, Some(Suspension { resume, ..down(&intent, "low") })));
+    // A person holds it: the controller takes the resume off.
+    world.apply(gang("low", 4, Some(Suspension { hold: true, ..down(&intent, "low") })));
+    world.wants("higher");
+    assert_eq!(bound(&world.session()), ["higher-0", "higher-1"]);
+    (0..2).for_each(|number| world.apply(Event::PodDeleted(format!("higher-{number}"))));
+    world.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "higher")));
+    assert_eq!(world.session(), []);
+    world.apply(gang("low", 4, Some(down(&intent, "low"))));
+    assert_eq!(resumed(&world.session()), [intent.id.as_str()]);
+}
+
+#[test]
+fn a_resume_that_is_never_seen_is_told_again() {
+    let mut world = World::full(QueuePolicyObject::default());
+    let intent = world.suspend_low();
+    (0..2).for_each(|number| world.apply(Event::PodDeleted(format!("high-{number}"))));
+    world.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "high")));
+    assert_eq!(resumed(&world.session()), [intent.id.as_str()]);
+    world.now_ms += MINUTE_MS / 2;
+    assert_eq!(world.session(), []);
+    world.now_ms += MINUTE_MS;
+    assert_eq!(resumed(&world.session()), [intent.id.as_str()]);
+}
+
+#[test]
 fn room_is_held_for_the_pods_of_the_group_that_another_stood_in_for() {
     let mut world = World::full(QueuePolicyObject::default());
     let intent = world.suspend_low();
