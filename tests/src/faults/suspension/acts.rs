@@ -195,7 +195,7 @@ impl Story {
         Gang {
             name: format!("{stem}-{}", self.named),
             queue: self.dice.pick(&self.queues).clone(),
-            priority: *self.dice.pick(&["", "low", "high", "high"]),
+            priority: self.dice.pick::<&str>(&["", "low", "high", "high"]),
             pods,
             min: if elastic { self.dice.within(1, pods) } else { pods },
             cpus,
