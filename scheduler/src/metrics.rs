@@ -212,7 +212,7 @@ impl Metrics {
         }
     }
 
-    /// Where the session loop finds who asks for overview.
+    /// Where the session loop finds who asks for figures.
     pub(crate) fn open_desk(&self) -> tokio::sync::mpsc::Receiver<Ask> {
         self.desk.open()
     }
