@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Builds the control plane that the real suites run on: etcd, kube-apiserver, kube-controller-manager and kwok.
+# Builds the control plane that the real suites run on: etcd, kube-apiserver, kube-controller-manager and kwok; helm, which
+# renders the chart; and Volcano's controller manager (with Volcano's chart), which Tephra's scheduler can work beside.
 #
 #   build.sh            builds what is missing; the last line of standard output is the folder with the programs
 #   build.sh --where    prints that folder without building; exit 4 when it is not complete
 #
-# The sources come through the Go module proxy at the versions of the three go.mod files beside this script. The programs
+# The sources come through the Go module proxy at the versions of the go.mod files beside this script. The programs
 # go to a cache folder outside the clone, keyed by those files and the Go version, so that a fresh clone finds them:
 #   ${TEPHRA_CACHE:-$HOME/.cache/tephra}/rig/<key>/bin
 # KUBEBUILDER_ASSETS, when set, is taken instead and nothing is built. Exit 3: neither that nor Go is there.
@@ -31,10 +32,10 @@ if ! command -v go >/dev/null; then
   exit 3
 fi
 
-key=$( (cd "$here" && cat {etcd,k8s,kwok}/go.{mod,sum}; go env GOVERSION; echo "$kubernetes") | sha256sum | cut -c1-16)
+key=$( (cd "$here" && cat {etcd,k8s,kwok,helm,volcano}/go.{mod,sum}; go env GOVERSION; echo "$kubernetes") | sha256sum | cut -c1-16)
 root=${TEPHRA_CACHE:-$HOME/.cache/tephra}/rig/$key
 bin=$root/bin
-programs=(etcd kube-apiserver kube-controller-manager kwok)
+programs=(etcd kube-apiserver kube-controller-manager kwok helm vc-controller-manager volcano-chart)
 
 complete() {
   local program
@@ -75,4 +76,12 @@ build etcd go.etcd.io/etcd/server/v3 etcd
 build k8s k8s.io/kubernetes/cmd/kube-apiserver kube-apiserver
 build kwok sigs.k8s.io/kwok/cmd/kwok kwok
 build k8s k8s.io/kubernetes/cmd/kube-controller-manager kube-controller-manager
+build helm helm.sh/helm/v3/cmd/helm helm
+build volcano volcano.sh/volcano/cmd/controller-manager vc-controller-manager
+if [ ! -d "$bin/volcano-chart" ]; then
+  module=$(cd "$here/volcano" && go list -m -f '{{.Dir}}' volcano.sh/volcano)
+  cp -r "$module/installer/helm/chart/volcano" "$bin/.volcano-chart"
+  chmod -R u+w "$bin/.volcano-chart"
+  mv "$bin/.volcano-chart" "$bin/volcano-chart"
+fi
 echo "$bin"
