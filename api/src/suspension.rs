@@ -194,9 +194,14 @@ impl Record {
 }
 
 impl Ledger {
+    /// Reads the annotation, whosever life it tells of; `None` when it is not valid.
+    pub fn parse(text: &str) -> Option<Ledger> {
+        serde_json::from_str(text).ok()
+    }
+
     /// Reads the annotation of the object with this uid; a new ledger when there is none, or it is another's or not valid.
     pub fn of(text: Option<&str>, uid: &str) -> Ledger {
-        let stored: Option<Ledger> = text.and_then(|text| serde_json::from_str(text).ok());
+        let stored = text.and_then(Ledger::parse);
         let new = || Ledger { uid: uid.to_owned(), ..Ledger::default() };
         stored.filter(|ledger| ledger.uid == uid).unwrap_or_else(new)
     }

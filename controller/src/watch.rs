@@ -3,7 +3,7 @@
 use std::{fmt::Debug, time::Duration};
 
 use backon::ExponentialBuilder;
-use futures::{Stream, StreamExt, future, stream};
+use futures::{Stream, StreamExt, future, stream, stream::BoxStream};
 use kube::{
     Api, Resource,
     runtime::{
@@ -49,4 +49,20 @@ where
             }
         })
     })
+}
+
+/// Watches the pods of each of these schedulers, with the index of its name.
+pub(crate) fn watch_pods<K>(
+    api: &Api<K>,
+    scheduler_names: &[String],
+    relist: Duration,
+) -> Vec<BoxStream<'static, (usize, Event<K>)>>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    let pods = scheduler_names.iter().enumerate().map(|(which, name)| {
+        let ours = watcher::Config::default().fields(&format!("spec.schedulerName={name}"));
+        watch(api.clone(), ours, relist).map(move |event| (which, event)).boxed()
+    });
+    pods.collect()
 }

@@ -55,11 +55,13 @@ pub fn pod_group(value: &Value) -> Result<PodGroupObject, DecodeError> {
         .collect::<Result<_, DecodeError>>()?;
     min_task_member.sort();
     let (key, annotations) = (object.key(), object.labels("metadata.annotations")?);
+    let created_ms = object.time("metadata.creationTimestamp")?;
     Ok(PodGroupObject {
         suspension: suspension::suspension(&key, &annotations),
+        queued_ms: suspension::queued_ms(created_ms, &annotations),
         key,
         uid: object.text("metadata.uid")?,
-        created_ms: object.time("metadata.creationTimestamp")?,
+        created_ms,
         queue: object.text("spec.queue")?,
         min_member: object.int("spec.minMember")?.unwrap_or(0).max(0),
         min_task_member,

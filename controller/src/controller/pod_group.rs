@@ -42,7 +42,7 @@ use crate::{
     mirror::{Change, Key, Mirror},
     reconcile::{self, Reconciler},
     refusal::ReconcileError,
-    watch::watch,
+    watch::{watch, watch_pods},
     work_queue::WorkQueue,
 };
 
@@ -55,11 +55,8 @@ const REFUSED: &str = "FailedCreatePodGroup";
 pub(crate) async fn run(context: Context) {
     let (client, options) = (context.client.clone(), context.options.clone());
     let relist = options.relist_period;
-    let pods = options.scheduler_names.iter().enumerate().map(|(which, name)| {
-        let ours = watcher::Config::default().fields(&format!("spec.schedulerName={name}"));
-        let pods = watch(Api::all(client.clone()), ours, relist);
-        pods.map(move |event| Input::Pod(which, event)).boxed()
-    });
+    let pods = watch_pods(&Api::all(client.clone()), &options.scheduler_names, relist);
+    let pods = pods.into_iter().map(|pods| pods.map(|(which, pod)| Input::Pod(which, pod)).boxed());
     let mut sources: Vec<_> = pods.collect();
     if options.workload_support {
         let every = watcher::Config::default();

@@ -50,7 +50,7 @@ use crate::{
     mirror::{Change, Key, Mirror},
     reconcile::{self, Reconciler},
     refusal::ReconcileError,
-    watch::watch,
+    watch::{watch, watch_pods},
     work_queue::WorkQueue,
 };
 
@@ -70,11 +70,9 @@ pub(crate) async fn run(context: Context) {
     let (client, options) = (context.client.clone(), context.options.clone());
     let relist = options.relist_period;
     let kind = ApiResource::erase::<Pod>(&());
-    let pods = options.scheduler_names.iter().enumerate().map(|(which, name)| {
-        let ours = watcher::Config::default().fields(&format!("spec.schedulerName={name}"));
-        let pods = watch(Api::<SlimPod>::all_with(client.clone(), &kind), ours, relist);
-        pods.map(move |event| Input::Pod(which, event)).boxed()
-    });
+    let pods = Api::<SlimPod>::all_with(client.clone(), &kind);
+    let pods = watch_pods(&pods, &options.scheduler_names, relist);
+    let pods = pods.into_iter().map(|pods| pods.map(|(which, pod)| Input::Pod(which, pod)).boxed());
     let kind = ApiResource::erase::<PodGroup>(&());
     let groups = Api::<DynamicObject>::all_with(client.clone(), &kind);
     let groups = watch(groups, watcher::Config::default(), relist);

@@ -456,6 +456,8 @@ pub struct PodGroupObject {
     pub uid: String,
     /// Creation time.
     pub created_ms: i64,
+    /// Its place in the queue, where suspensions have given it another than its creation.
+    pub queued_ms: Option<i64>,
 
     /// `spec.queue`, empty when absent (the default queue then).
     pub queue: String,
@@ -494,8 +496,6 @@ pub struct Suspension {
     pub resume: Option<String>,
     /// A person wants it to stay down.
     pub hold: bool,
-    /// Seconds that it was suspended in its life, without the present suspension.
-    pub suspended_seconds: i64,
 }
 
 /// A gang that is down, as far as scheduling needs to know.

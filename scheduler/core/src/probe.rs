@@ -47,7 +47,7 @@ impl<'c> Probe<'c> {
                 let group = self.core.state.jobs[id as usize].group.as_ref();
                 (
                     self.core.pipeline.job_order(&self.core.state, id),
-                    group.map_or(0, |group| group.created_ms),
+                    group.map_or(0, |group| group.queued_ms),
                     group.map(|group| group.id.clone()),
                 )
             })

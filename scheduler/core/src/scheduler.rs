@@ -250,6 +250,7 @@ impl Core {
         self.state.derive_leaving();
         self.state.hyper_nodes.refresh(&self.state.nodes);
         self.pipeline.open(&self.state);
+        self.state.suspensions.lost.clear();
     }
 
     /// Asks single extension points as in a session at the given time, for recorded calls and explanations.

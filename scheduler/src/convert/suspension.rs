@@ -10,27 +10,40 @@ use tephra_core::event::{Labels, ObjectKey, PodObject, Suspension, SuspensionRec
 
 use crate::decode::{self, Names};
 
+/// No suspension lasted longer: a hundred years.
+const LONGEST_SECONDS: i64 = 100 * 366 * 86_400;
+
 /// Reads the annotations; `None` where none of them is there.
 pub(super) fn suspension(key: &ObjectKey, annotations: &Labels) -> Option<Box<Suspension>> {
-    let text = |wanted: &str| {
-        let found = annotations.binary_search_by(|(name, _)| name.as_str().cmp(wanted)).ok()?;
-        Some(annotations[found].1.as_str())
-    };
+    let text = |wanted: &str| text(annotations, wanted);
     let intent = text(keys::SUSPEND).and_then(|text| Intent::parse(text).ok());
     let record = text(keys::SUSPENDED).and_then(|text| Record::parse(text).ok());
-    let ledger = text(keys::SUSPENSIONS).and_then(|text| serde_json::from_str::<Ledger>(text).ok());
-    if intent.is_none() && record.is_none() && ledger.is_none() {
+    if intent.is_none() && record.is_none() {
         return None;
     }
-    let before = record.as_ref().map(|record| record.suspended_seconds);
-    let before = before.or(ledger.map(|ledger| ledger.suspended_seconds));
     Some(Box::new(Suspension {
         intent,
         record: record.map(|record| of_record(key, record)),
         resume: text(keys::RESUME).map(str::to_owned),
         hold: text(keys::HOLD).is_some(),
-        suspended_seconds: before.unwrap_or(0),
     }))
+}
+
+/// The place in the queue that its suspensions give a PodGroup: that of the first PodGroup of its life, and time that it was
+/// suspended counts twice as waiting (`features.md` 3.2). `None` where its annotations tell of none.
+pub(super) fn queued_ms(created_ms: i64, annotations: &Labels) -> Option<i64> {
+    let record = text(annotations, keys::SUSPENDED).and_then(|text| Record::parse(text).ok());
+    let ledger = text(annotations, keys::SUSPENSIONS).and_then(Ledger::parse);
+    let (queued, seconds) = record
+        .map(|record| (record.queued, record.suspended_seconds))
+        .or_else(|| ledger.map(|ledger| (ledger.queued, ledger.suspended_seconds)))?;
+    let queued_ms = queued.map_or(created_ms, |queued| queued.as_millisecond().min(created_ms));
+    Some(queued_ms.saturating_sub(seconds.clamp(0, LONGEST_SECONDS) * 1000))
+}
+
+fn text<'a>(annotations: &'a Labels, wanted: &str) -> Option<&'a str> {
+    let found = annotations.binary_search_by(|(name, _)| name.as_str().cmp(wanted)).ok()?;
+    Some(annotations[found].1.as_str())
 }
 
 fn of_record(key: &ObjectKey, record: Record) -> SuspensionRecord {

@@ -37,6 +37,29 @@ fn a_pod_group_is_read_with_spec_and_status() {
 }
 
 #[test]
+fn a_gang_that_was_suspended_queues_from_the_first_pod_group_of_its_life_and_once_more_for_the_time_that_it_was_down()
+ {
+    let queued = |annotations: Value| {
+        let mut value = group(json!({}), json!({}));
+        value["metadata"]["annotations"] = annotations;
+        let group = pod_group(&value).unwrap();
+        group.queued_ms.map(|queued_ms| (queued_ms - group.created_ms) / 1000)
+    };
+    let record = |queued: &str| {
+        json!({"id": "s", "at": "2026-12-02T00:05:00Z", "since": "2026-12-02T00:05:00Z", "group": "g",
+               "deadline": "2026-12-02T00:05:00Z", "queued": queued, "suspendedSeconds": 40})
+    };
+    let down = |text: String| queued(json!({"tephra.sh/suspended": text}));
+    let back = |text: &str| queued(json!({"tephra.sh/suspensions": text}));
+    assert_eq!(queued(json!({})), None);
+    assert_eq!(down(record("2026-12-01T23:59:00Z").to_string()), Some(-100));
+    assert_eq!(down(record("2026-12-02T01:00:00Z").to_string()), Some(-40), "nobody goes back");
+    assert_eq!(back(r#"{"suspendedSeconds": 7}"#), Some(-7));
+    assert_eq!(back(r#"{"suspendedSeconds": -7, "queued": "2026-12-01T23:59:59Z"}"#), Some(-1));
+    assert_eq!((back("{"), down("no".to_owned())), (None, None));
+}
+
+#[test]
 fn topologies_sub_groups_and_hypernodes_are_read() {
     let group = pod_group(&json!({
         "metadata": {"name": "g"},

@@ -65,6 +65,11 @@ pub(super) fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object["metadata"]["annotations"].get(key)?.as_str()
 }
 
+/// A person wants it suspended.
+pub(super) fn is_held(object: &Value) -> bool {
+    annotation(object, keys::HOLD).is_some_and(|by| !by.is_empty())
+}
+
 /// Why the intent on a PodGroup counts as absent, if it does.
 pub(super) fn invalid_intent(group: &Value) -> Option<Invalid> {
     Intent::parse(annotation(group, keys::SUSPEND)?).err()
@@ -77,7 +82,7 @@ fn group_seen(group: &Value) -> GroupSeen {
         wanted: text(keys::SUSPEND).is_some(),
         record: text(keys::SUSPENDED).and_then(|text| Record::parse(text).ok()),
         resume: text(keys::RESUME).map(str::to_owned),
-        hold: text(keys::HOLD).is_some_and(|by| !by.is_empty()),
+        hold: is_held(group),
     }
 }
 

@@ -84,7 +84,7 @@ impl Look {
 
     async fn carry_out(&self, found: &mut Found) -> Result<Again, ReconcileError> {
         let mut gang = self.read().await?;
-        found.about = gang.group.as_ref().or(gang.waiting()).map(reference);
+        found.about = gang.group.as_ref().or_else(|| gang.waiting()).map(reference);
         let step = next(&gang.seen());
         if let Step::Record { .. } = step {
             gang.bodies = self.bodies().await?;

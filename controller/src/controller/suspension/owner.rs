@@ -21,7 +21,10 @@ use tephra_api::{
     suspension::{Owner, Record},
 };
 
-use super::{gang::annotation, steps::SwitchSeen};
+use super::{
+    gang::{annotation, is_held},
+    steps::SwitchSeen,
+};
 use crate::refusal::{Doing, ReconcileError};
 
 /// Where most kinds have their switch.
@@ -84,15 +87,12 @@ impl Switched {
 
     /// What a decision needs.
     pub(super) fn seen(&self) -> SwitchSeen {
-        let at = |value: &Value, field: &&str| value.get(*field).cloned().unwrap_or_default();
-        let switch =
-            self.switch.path.iter().fold(self.object.clone(), |value, field| at(&value, field));
-        let hold = annotation(&self.object, keys::HOLD).is_some_and(|by| !by.is_empty());
+        let switch = self.switch.path.iter().fold(&self.object, |value, field| &value[*field]);
         SwitchSeen {
-            suspended: switch == Value::Bool(true),
+            suspended: *switch == Value::Bool(true),
             record: self.record().map(|record| record.id),
             loses_group: self.switch.loses_group,
-            hold,
+            hold: is_held(&self.object),
             finished: (self.switch.finished)(&self.object),
         }
     }

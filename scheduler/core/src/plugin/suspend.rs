@@ -11,13 +11,11 @@
 use tephra_api::conf::Arguments;
 
 use super::{Hooks, Plugin};
-use crate::state::waiting::duration_ms;
+use crate::state::waiting::argument_ms;
 
 const BUDGET: &str = "suspend.budget";
 const PAIR_COOLDOWN: &str = "suspend.pairCooldown";
 const PATIENCE: &str = "suspend.patience";
-/// Longest time that an argument may give.
-const LONGEST_MS: i64 = 24 * 3_600_000;
 
 /// Rules of suspension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,13 +56,7 @@ impl Plugin for Suspend {
             (PAIR_COOLDOWN, &mut self.rules.pair_cooldown_ms),
             (PATIENCE, &mut self.rules.patience_ms),
         ] {
-            let Some(text) = arguments.string(key, warnings) else { continue };
-            match duration_ms(&text).filter(|ms| (0..=LONGEST_MS).contains(ms)) {
-                Some(ms) => *value = ms,
-                None => warnings.push(format!(
-                    "argument {key} must be a duration from 0s to 24h, not {text:?}: ignored"
-                )),
-            }
+            *value = argument_ms(arguments, key, warnings).unwrap_or(*value);
         }
     }
 

@@ -28,7 +28,7 @@ use crate::state::queue_tree::ROOT;
 use crate::state::queues::QueueId;
 use crate::state::resource::Ledger;
 use crate::state::tasks::{NO_JOB, TaskId};
-use crate::state::waiting::duration_ms;
+use crate::state::waiting::argument_ms;
 use record::Record;
 use turns::{Turns, Waits};
 use weights::dominant_share;
@@ -36,8 +36,8 @@ use weights::dominant_share;
 const ENTRY_CHARGE: &str = "wfq.entry-charge";
 const STORE_INTERVAL: &str = "wfq.store-interval";
 const RECLAIM_LEAD: &str = "wfq.reclaim-lead";
-/// No argument is longer: a day.
-const LONGEST_MS: i64 = 24 * 3_600_000;
+/// No more of a gang's work is given back (`features.md` 2.2, step 5).
+const CREDIT_MS: i64 = 30 * 60_000;
 
 /// The plugin.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ fn above(state: &State, queue: QueueId) -> Option<QueueId> {
 
 /// When a job began to wait.
 fn enqueued_ms(job: &Job) -> i64 {
-    job.group.as_ref().map_or(0, |group| group.created_ms)
+    job.group.as_ref().map_or(0, |group| group.queued_ms)
 }
 
 /// What a job waits for.
@@ -177,6 +177,18 @@ impl Wfq {
         }
     }
 
+    /// Gives back what queues were charged for work that was lost when a gang had to go for one of another queue, up to
+    /// [`CREDIT_MS`] of it.
+    fn credit(&mut self, state: &State) {
+        for lost in &state.suspensions.lost {
+            let share = dominant_share(state, lost.held.iter());
+            for at in self.turns.parted(lost.queue, lost.to) {
+                self.turns.flows[at as usize].credit(share, lost.ms.min(CREDIT_MS));
+                self.notes[at as usize].started = true;
+            }
+        }
+    }
+
     /// Says of each queue what it waits for.
     fn look(&mut self, state: &State) {
         self.turns.flows.iter_mut().for_each(|flow| flow.waits = Waits::Nothing);
@@ -216,13 +228,7 @@ impl Plugin for Wfq {
             (STORE_INTERVAL, &mut self.store_ms),
             (RECLAIM_LEAD, &mut self.lead_ms),
         ] {
-            let Some(text) = arguments.string(key, warnings) else { continue };
-            match duration_ms(&text).filter(|ms| (0..=LONGEST_MS).contains(ms)) {
-                Some(ms) => *value = ms,
-                None => warnings.push(format!(
-                    "argument {key} must be a duration from 0s to 24h, not {text:?}: ignored"
-                )),
-            }
+            *value = argument_ms(arguments, key, warnings).unwrap_or(*value);
         }
     }
 
@@ -233,6 +239,7 @@ impl Plugin for Wfq {
         self.derive(state);
         self.measure(state);
         self.load(state);
+        self.credit(state);
         self.look(state);
         self.turns.settle();
     }

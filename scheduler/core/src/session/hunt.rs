@@ -109,6 +109,10 @@ impl Session<'_> {
         if self.is_hopeless(&hunt, &tasks) {
             return false;
         }
+        if self.pipeline.suspension.is_some() && self.losses.is_none() {
+            self.losses = Some(Arc::new(self.losses()));
+        }
+        hunt.losses = self.losses.clone();
         self.sort_tasks(&mut tasks);
         let from = self.journal.savepoint();
         for task in tasks {
@@ -176,11 +180,7 @@ impl Session<'_> {
             Prey::Job => Some(self.nodes_of(&[job])),
             Prey::OtherQueues => None,
         };
-        if self.pipeline.suspension.is_some() && self.losses.is_none() {
-            self.losses = Some(Arc::new(self.losses()));
-        }
-        let losses = self.losses.clone();
-        Hunt { why, prey, job, whole_gangs, among, last, stages: Vec::new(), losses }
+        Hunt { why, prey, job, whole_gangs, among, last, stages: Vec::new(), losses: None }
     }
 
     /// Even if everybody left who might, too few of these pods would find room.

@@ -115,7 +115,7 @@ impl Session<'_> {
         let key = key.then(self.pipeline.job_order(self.state, job));
         Reverse((
             key,
-            group.map_or(0, |group| group.created_ms),
+            group.map_or(0, |group| group.queued_ms),
             group.map_or_else(|| "".into(), |group| group.id.clone()),
         ))
     }

@@ -46,8 +46,7 @@ pub(crate) fn review(state: &mut State, rules: Option<Rules>) -> Vec<Decision> {
 fn review_intent(state: &mut State, rules: Rules, job: JobId, decisions: &mut Vec<Decision>) {
     let row = &state.jobs[job as usize];
     let Some(Stage::Leaving(leaving)) = row.suspension.as_deref() else { return };
-    let Leaving { intent, seen, withdrawn, recorded } = leaving;
-    let seen = *seen;
+    let Leaving { intent, withdrawn, recorded, .. } = leaving;
     if *recorded || *withdrawn {
         return;
     }
@@ -75,7 +74,7 @@ fn review_intent(state: &mut State, rules: Rules, job: JobId, decisions: &mut Ve
     }
     decisions.push(Decision::Withdraw { group: key, uid });
     match state.jobs[job as usize].suspension.as_deref_mut() {
-        Some(Stage::Leaving(leaving)) if seen => leaving.withdrawn = true,
+        Some(Stage::Leaving(leaving)) if leaving.seen => leaving.withdrawn = true,
         _ => state.stay(job),
     }
 }
@@ -111,7 +110,7 @@ fn hand_over(state: &mut State, job: JobId) {
         let class = state.tasks[pod].class;
         let alike = phantoms.iter().position(|&phantom| state.tasks[phantom].class == class);
         // A pod that changed while it was away takes the room of another, if it can.
-        let Some(at) = alike.or(phantoms.len().checked_sub(1)) else { break };
+        let Some(at) = alike.or_else(|| phantoms.len().checked_sub(1)) else { break };
         let phantom = phantoms.remove(at);
         let node = state.tasks[phantom].node;
         state.drop_phantom(phantom);
@@ -231,7 +230,7 @@ impl Session<'_> {
         let running: Vec<(JobId, i64, Option<i64>)> = jobs
             .filter(|(_, row)| row.live && row.runs_pods())
             .map(|(job, _)| {
-                let (unsaved_ms, saved_ms) = self.unsaved_ms(job as JobId);
+                let (unsaved_ms, saved_ms) = self.state.unsaved_ms(job as JobId);
                 (job as JobId, unsaved_ms, saved_ms)
             })
             .collect();
@@ -254,20 +253,6 @@ impl Session<'_> {
             (job, (share * unsaved_ms.saturating_add(restart_ms) as f64 * 1000.0) as i64)
         };
         running.into_iter().map(loss).collect()
-    }
-
-    /// Time since the last checkpoint or the start, and when the last checkpoint was.
-    fn unsaved_ms(&self, job: JobId) -> (i64, Option<i64>) {
-        let tasks = self.state.jobs[job as usize].tasks.iter().map(|&task| &self.state.tasks[task]);
-        let running = tasks.filter(|row| row.node != NO_NODE);
-        let (mut started_ms, mut saved_ms) = (0, 0);
-        for row in running {
-            started_ms = started_ms.max(row.started_ms);
-            saved_ms = saved_ms.max(row.last_checkpoint_ms);
-        }
-        let saved = (saved_ms > 0).then_some(saved_ms.min(self.state.now_ms));
-        let since_ms = self.state.now_ms - started_ms.max(saved_ms);
-        (since_ms.max(0), saved)
     }
 
     /// Of jobs that lose pods, those that lose all of them and are suspended.
@@ -313,7 +298,9 @@ impl Session<'_> {
             mode,
         };
         let (group, uid) = (row.key.clone(), group.uid.to_string());
-        self.state.begin_leaving(job, intent.clone(), false);
+        let leaving =
+            Leaving { intent: intent.clone(), seen: false, withdrawn: false, recorded: false };
+        self.state.begin_leaving(job, leaving);
         self.decisions.push(Decision::Suspend { group, uid, intent });
     }
 

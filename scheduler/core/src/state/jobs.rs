@@ -41,6 +41,8 @@ pub struct Group {
     pub id: Arc<str>,
     /// Creation time.
     pub created_ms: i64,
+    /// Its place in the queue: its creation, or what suspensions have made of it.
+    pub queued_ms: i64,
     /// `spec.minMember`.
     pub min_member: u32,
     /// Sum of `spec.minTaskMember`.
@@ -59,8 +61,6 @@ pub struct Group {
     pub runtime_ms: Option<i64>,
     /// How long it takes to work on after a stop, in milliseconds, by its annotation; 0 when it says nothing.
     pub restart_ms: i64,
-    /// How long it was suspended in its life, in milliseconds, without the present suspension.
-    pub suspended_ms: i64,
     /// Its predicted start as read from its annotation or told last.
     pub predicted_ms: Option<i64>,
     /// Annotation, then label, `volcano.sh/preemptable`, when there is one; unreadable is false.

@@ -14,6 +14,8 @@ use tephra_api::suspension::Intent;
 use super::State;
 use super::jobs::JobId;
 use super::nodes::NO_NODE;
+use super::queues::QueueId;
+use super::resource::Ledger;
 use super::status::Status;
 use super::tasks::{NO_JOB, TaskId};
 use crate::event::{ObjectKey, PodObject, PodPhase, Suspension, SuspensionRecord};
@@ -78,6 +80,21 @@ pub struct Suspensions {
     past: FxHashMap<Arc<str>, Vec<(i64, Arc<str>)>>,
     /// Gangs that are left alone until a time, because nobody stopped them when they were asked to go.
     spared: FxHashMap<Arc<str>, i64>,
+    /// Work that was lost since the last session opened.
+    pub lost: Vec<Lost>,
+}
+
+/// Work of a gang that was stopped for one of another queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Queue of the gang.
+    pub queue: QueueId,
+    /// Queue of who made it go.
+    pub to: QueueId,
+    /// What the gang held.
+    pub held: Ledger,
+    /// For how long it did so in vain: since its last checkpoint, or its start.
+    pub ms: i64,
 }
 
 impl Suspensions {
@@ -153,19 +170,18 @@ impl State {
     }
 
     /// The gang is asked to go: its pods are leaving from now on.
-    pub fn set_leaving(&mut self, job: JobId, intent: Intent, recorded: bool) {
+    fn set_leaving(&mut self, job: JobId, intent: Intent, recorded: bool) {
         match self.jobs[job as usize].suspension.as_deref_mut() {
             Some(Stage::Leaving(leaving)) if leaving.intent.id == intent.id => {
-                (leaving.seen, leaving.recorded) = (true, leaving.recorded || recorded);
+                leaving.seen = true;
+                if recorded && !std::mem::replace(&mut leaving.recorded, true) {
+                    self.note_loss(job, &intent.by);
+                }
             }
             _ => {
                 self.drop_phantoms(job, true);
-                self.begin_leaving(job, intent, true);
-                if let Some(Stage::Leaving(leaving)) =
-                    self.jobs[job as usize].suspension.as_deref_mut()
-                {
-                    leaving.recorded = recorded;
-                }
+                let leaving = Leaving { intent, seen: true, withdrawn: false, recorded };
+                self.begin_leaving(job, leaving);
             }
         }
         for task in self.jobs[job as usize].tasks.clone() {
@@ -173,11 +189,47 @@ impl State {
         }
     }
 
+    /// The gang is being stopped: what it did since its last checkpoint is lost.
+    fn note_loss(&mut self, job: JobId, by: &str) {
+        let by = by.split_once('/').and_then(|(namespace, name)| self.job_named(namespace, name));
+        let Some(by) = by else { return };
+        let (queue, to) = (self.jobs[job as usize].queue, self.jobs[by as usize].queue);
+        if queue != to {
+            let lost = Lost { queue, to, held: self.on_nodes(job), ms: self.unsaved_ms(job).0 };
+            self.suspensions.lost.push(lost);
+        }
+    }
+
+    /// What pods of a job hold on nodes, those that are leaving too.
+    pub fn on_nodes(&self, job: JobId) -> Ledger {
+        let mut held = Ledger::default();
+        for &task in &self.jobs[job as usize].tasks {
+            let row = &self.tasks[task];
+            if row.node != NO_NODE && row.status != Status::Pipelined {
+                held.add_request(&self.classes.list[row.class as usize].request, 1);
+            }
+        }
+        held
+    }
+
+    /// Time since the last checkpoint or the start of a job that runs, and when the last checkpoint was.
+    pub fn unsaved_ms(&self, job: JobId) -> (i64, Option<i64>) {
+        let tasks = self.jobs[job as usize].tasks.iter().map(|&task| &self.tasks[task]);
+        let running = tasks.filter(|row| row.node != NO_NODE);
+        let (mut started_ms, mut saved_ms) = (0, 0);
+        for row in running {
+            started_ms = started_ms.max(row.started_ms);
+            saved_ms = saved_ms.max(row.last_checkpoint_ms);
+        }
+        let saved = (saved_ms > 0).then_some(saved_ms.min(self.now_ms));
+        let since_ms = self.now_ms - started_ms.max(saved_ms);
+        (since_ms.max(0), saved)
+    }
+
     /// Notes that a gang is asked to go.
-    pub fn begin_leaving(&mut self, job: JobId, intent: Intent, seen: bool) {
+    pub fn begin_leaving(&mut self, job: JobId, leaving: Leaving) {
         let gang = self.jobs[job as usize].key.to_string();
-        self.suspensions.note(&gang, &intent.by, self.now_ms);
-        let leaving = Leaving { intent, seen, withdrawn: false, recorded: false };
+        self.suspensions.note(&gang, &leaving.intent.by, self.now_ms);
         self.jobs[job as usize].suspension = Some(Box::new(Stage::Leaving(leaving)));
         self.suspensions.leaving.insert(job);
     }
@@ -262,7 +314,7 @@ impl State {
         self.touch_job(job);
     }
 
-    /// Phantoms of a job, those with room or those without.
+    /// Phantoms of a job.
     pub fn phantoms(&self, job: JobId) -> impl Iterator<Item = TaskId> + '_ {
         let tasks = self.jobs[job as usize].tasks.iter().copied();
         tasks.filter(|&task| self.tasks[task].phantom)

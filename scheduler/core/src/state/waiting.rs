@@ -1,10 +1,14 @@
 //! Times that PodGroups carry in annotations: how long a gang may wait before it must go first, how long it is expected to
-//! run, and when it was last said to start.
+//! run, and when it was last said to start; and how durations are read, in arguments of plugins too.
 
 use jiff::{SignedDuration, Timestamp};
+use tephra_api::conf::Arguments;
 use tephra_api::keys;
 
 use crate::event::Labels;
+
+/// No argument is longer: a day.
+const LONGEST_MS: i64 = 24 * 3_600_000;
 
 /// The waiting time that annotations of a PodGroup name, in milliseconds (core 2.5).
 pub fn annotated(annotations: &Labels) -> Option<i64> {
@@ -36,6 +40,18 @@ pub fn predicted_start(annotations: &Labels) -> Option<i64> {
 pub fn duration_ms(text: &str) -> Option<i64> {
     let duration: SignedDuration = text.parse().ok()?;
     i64::try_from(duration.as_millis()).ok()
+}
+
+/// A plugin's argument that is a duration, at most a day, in milliseconds. Anything else is a warning, and as if it was not given.
+pub fn argument_ms(arguments: &Arguments, key: &str, warnings: &mut Vec<String>) -> Option<i64> {
+    let text = arguments.string(key, warnings)?;
+    let told = duration_ms(&text).filter(|ms| (0..=LONGEST_MS).contains(ms));
+    if told.is_none() {
+        warnings.push(format!(
+            "argument {key} must be a duration from 0s to 24h, not {text:?}: ignored"
+        ));
+    }
+    told
 }
 
 /// A positive Go duration in milliseconds.

@@ -41,7 +41,7 @@ fn asked(pod: &Value) -> bool {
 
 /// The PodGroup that waits, once the gang is down.
 fn down(world: &World) -> Option<&Value> {
-    let waits = world.stand_in().or(world.get(On::Group, GANG))?;
+    let waits = world.stand_in().or_else(|| world.get(On::Group, GANG))?;
     let down =
         annotation(waits, keys::SUSPENDED).is_some() && annotation(waits, keys::SUSPEND).is_none();
     down.then_some(waits)

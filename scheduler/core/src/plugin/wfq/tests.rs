@@ -5,6 +5,7 @@ use super::turns::{Flow, WEIGHT_ONE, WHOLE};
 use super::*;
 use crate::event::{Event, QueueObject, QueuePolicyObject};
 use crate::plugin::test_world::{World, amounts, queue};
+use crate::state::suspensions::Lost;
 use crate::state::tasks::TaskId;
 
 /// A cluster of 10 cores on which nothing was charged ahead.
@@ -107,7 +108,7 @@ fn waiting_makes_up_for_priority_where_the_policy_says_so() {
         let job = cluster.world.group(name, queue, "");
         let row = &mut cluster.world.state.jobs[job as usize];
         row.priority = priority;
-        row.group.as_mut().unwrap().created_ms = created_s * 1000;
+        row.group.as_mut().unwrap().queued_ms = created_s * 1000;
         let mut key = OrderKey::default();
         cluster.plugin.job_order(&cluster.world.state, job, &mut key);
         key
@@ -159,6 +160,31 @@ fn the_victim_furthest_ahead_of_the_one_in_need_gives_first() {
         key
     };
     assert!(key("c", "b") < key("c", "a1") && key("c", "a1") < key("c", "a2"));
+}
+
+#[test]
+fn work_that_was_lost_for_another_queue_is_given_back_below_where_the_queues_part_and_half_an_hour_of_it_at_most()
+ {
+    let mut cluster = Cluster::new();
+    for (name, parent) in [("A", ""), ("a1", "A"), ("a2", "A"), ("b", "")] {
+        cluster.world.queue(queue(name, parent));
+    }
+    let pods = [("j1", "a1", "cpu=2"), ("j2", "b", "cpu=1")]
+        .map(|(job, name, cpu)| cluster.world.running(job, name, cpu));
+    cluster.open(0);
+    cluster.open(3600);
+    let tags = |cluster: &Cluster| ["A", "a1", "a2", "b"].map(|name| cluster.tag(name));
+    assert_eq!(tags(&cluster), [720, 720, 0, 360]);
+    let mut lose = |from: &str, to: &str, minutes: i64| {
+        let (queue, to) = (cluster.world.id(from), cluster.world.id(to));
+        let held = cluster.world.state.on_nodes(cluster.world.state.tasks[pods[0]].job);
+        cluster.world.state.suspensions.lost = vec![Lost { queue, to, held, ms: minutes * 60_000 }];
+        cluster.open(3600);
+        tags(&cluster)
+    };
+    assert_eq!(lose("a1", "a2", 10), [720, 600, 0, 360], "A had the work done in vain itself");
+    assert_eq!(lose("a1", "b", 10), [600, 480, 0, 360]);
+    assert_eq!(lose("b", "a1", 60), [600, 480, 0, 0]);
 }
 
 #[test]

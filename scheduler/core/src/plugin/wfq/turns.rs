@@ -86,6 +86,11 @@ impl Flow {
         service * WEIGHT_ONE / self.weight.max(1)
     }
 
+    /// What tags count for that much of the whole cluster's time.
+    fn of_whole(&self, ms: i64) -> i128 {
+        self.by_weight(WHOLE * i128::from(ms.clamp(0, LONGEST_MS)))
+    }
+
     /// Something of this share starts now: its first `entry_ms` are charged at once. A negative share takes that back.
     pub fn enter(&mut self, share: i128, entry_ms: i64) {
         self.entering += share * i128::from(entry_ms);
@@ -106,10 +111,14 @@ impl Flow {
         self.prepaid = self.prepaid.min(self.by_weight(self.rate * i128::from(entry_ms)));
     }
 
+    /// Work of this share and time was lost through no fault of its own: it counts as if it had never been done.
+    pub fn credit(&mut self, share: i128, ms: i64) {
+        self.service -= self.by_weight(share * i128::from(ms.clamp(0, LONGEST_MS)));
+    }
+
     /// It becomes backlogged: whatever it did not use is gone, but for its credit.
     fn join(&mut self, virtual_time: i128) {
-        let credit = self.by_weight(WHOLE * i128::from(self.credit_ms.clamp(0, LONGEST_MS)));
-        self.service += (virtual_time - credit - self.tag()).max(0);
+        self.service += (virtual_time - self.of_whole(self.credit_ms) - self.tag()).max(0);
     }
 
     fn turn(&self) -> (i64, i128, u32) {
@@ -208,33 +217,36 @@ impl Turns {
             .filter(|other| other.backlogged && other.priority >= flow.priority)
             .map(Flow::tag)
             .min();
-        let burst = flow.by_weight(WHOLE * i128::from(burst_ms.clamp(0, LONGEST_MS)));
-        least.is_some_and(|least| flow.tag() - least > burst)
+        least.is_some_and(|least| flow.tag() - least > flow.of_whole(burst_ms))
     }
 
     /// Where the paths of two flows part, the first is ahead of the second by more than that much of the whole cluster's time.
     pub fn is_ahead_of(&self, one: u32, other: u32, ms: i64) -> bool {
-        let (one, other) = (self.down(one), self.down(other));
-        let parting = one.iter().zip(&other).find(|(a, b)| a != b);
-        parting.is_some_and(|(&one, &other)| {
+        let (one, other) = (self.parted(one, other), self.parted(other, one));
+        one.first().zip(other.first()).is_some_and(|(&one, &other)| {
             let (one, other) = (&self.flows[one as usize], &self.flows[other as usize]);
-            let least = one.by_weight(WHOLE * i128::from(ms.clamp(0, LONGEST_MS)));
-            one.tag() - other.tag() > least
+            one.tag() - other.tag() > one.of_whole(ms)
         })
+    }
+
+    /// The path to a flow from the top down, from where it parts from the path to another.
+    pub fn parted(&self, from: u32, other: u32) -> Vec<u32> {
+        let (mut path, other) = (self.down(from), self.down(other));
+        let common = path.iter().zip(&other).take_while(|(a, b)| a == b).count();
+        path.split_off(common)
     }
 
     /// How far each flow on a victim's path is ahead, from where it parts from the path of whoever needs room: first of the two that stand side by
     /// side there, then against the virtual time of its level.
     pub fn leads(&self, preemptor: u32, victim: u32) -> Vec<i128> {
-        let (ours, theirs) = (self.down(preemptor), self.down(victim));
-        let common = ours.iter().zip(&theirs).take_while(|(a, b)| a == b).count();
+        let (ours, theirs) = (self.parted(preemptor, victim), self.parted(victim, preemptor));
         let tag = |at: u32| self.flows[at as usize].tag();
         let virtual_time = |at: u32| {
             let parent = self.flows[at as usize].parent;
             parent.map_or(0, |parent| self.flows[parent as usize].virtual_time)
         };
-        let mut rival = ours.get(common).map(|&at| tag(at));
-        theirs[common..]
+        let mut rival = ours.first().map(|&at| tag(at));
+        theirs
             .iter()
             .map(|&at| tag(at) - rival.take().unwrap_or_else(|| virtual_time(at)))
             .collect()

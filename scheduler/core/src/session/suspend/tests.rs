@@ -14,6 +14,7 @@ use crate::event::{
     Suspension, SuspensionRecord,
 };
 use crate::plugin::test_world::queue;
+use crate::state::jobs::JobId;
 use crate::workload::amounts;
 use crate::{Core, Options};
 
@@ -84,6 +85,12 @@ impl World {
     fn wants(&mut self, name: &str) {
         self.apply(gang(name, 2, None));
         (0..2).for_each(|number| self.apply(pod(name, number, None)));
+    }
+
+    /// The gang `high` is gone, with its pods.
+    fn high_ends(&mut self) {
+        (0..2).for_each(|number| self.apply(Event::PodDeleted(format!("high-{number}"))));
+        self.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "high")));
     }
 
     /// The gang of low priority is asked to go for a gang `high`, and is stopped.
@@ -216,8 +223,7 @@ fn a_gang_that_is_down_comes_back_when_there_is_room_for_all_of_it() {
     assert_eq!(bound(&world.session()), ["high-0", "high-1"]);
     (0..2).for_each(|number| world.apply(pod("high", number, Some("n1"))));
     assert_eq!(world.session(), []);
-    (0..2).for_each(|number| world.apply(Event::PodDeleted(format!("high-{number}"))));
-    world.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "high")));
+    world.high_ends();
     assert_eq!(resumed(&world.session()), [intent.id.as_str()]);
     assert_eq!(world.session(), []);
     // Its record is taken off, its pods come back one by one; in between somebody wants the room.
@@ -230,11 +236,54 @@ fn a_gang_that_is_down_comes_back_when_there_is_room_for_all_of_it() {
 }
 
 #[test]
+fn what_a_gang_did_since_its_last_checkpoint_is_lost_once_when_it_is_stopped_for_another_queue() {
+    let mut world = World::full(QueuePolicyObject::default());
+    world.wants("high");
+    let mut intent = intent_in(&world.session());
+    let stop = |world: &mut World, intent: &Intent| {
+        let recorded = Suspension { record: down(intent, "low").record, ..leaving(intent) };
+        world.apply(gang("low", 4, Some(leaving(intent))));
+        (0..2).for_each(|_| world.apply(gang("low", 4, Some(recorded.clone()))));
+        std::mem::take(&mut world.core.state.suspensions.lost)
+    };
+    assert_eq!(stop(&mut world, &intent), [], "its own queue has gained what it has lost");
+    world.apply(Event::Queue(queue("other", "")));
+    let Event::PodGroup(group) = gang("high", 2, None) else { unreachable!() };
+    world.apply(Event::PodGroup(PodGroupObject { queue: "other".to_owned(), ..group }));
+    "s-other".clone_into(&mut intent.id);
+    let job = |name: &str| world.core.state.job_named("ns", name).expect("a gang");
+    let (low, high) = (job("low"), job("high"));
+    let queue_of = |job: JobId| world.core.state.jobs[job as usize].queue;
+    let (queue, to) = (queue_of(low), queue_of(high));
+    let lost = stop(&mut world, &intent);
+    let [lost] = &lost[..] else { panic!("{lost:?}") };
+    assert_eq!((lost.queue, lost.to), (queue, to));
+    assert_eq!(
+        lost.ms,
+        world.core.state.now_ms - 30 * MINUTE_MS,
+        "it has never written a checkpoint"
+    );
+    assert_eq!(lost.held, world.core.state.on_nodes(low));
+}
+
+#[test]
+fn whoever_was_suspended_keeps_its_place_in_the_queue() {
+    let mut world = World::empty(QueuePolicyObject::default());
+    for (name, created_ms, queued_ms) in
+        [("first", 10, None), ("back", 30, Some(5)), ("last", 20, None)]
+    {
+        let Event::PodGroup(group) = gang(name, 2, None) else { unreachable!() };
+        world.apply(Event::PodGroup(PodGroupObject { created_ms, queued_ms, ..group }));
+        (0..2).for_each(|number| world.apply(pod(name, number, None)));
+    }
+    assert_eq!(bound(&world.session()), ["back-0", "back-1", "first-0", "first-1"]);
+}
+
+#[test]
 fn room_is_not_held_for_ever_for_pods_that_do_not_come() {
     let mut world = World::full(QueuePolicyObject::default());
     world.suspend_low();
-    world.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "high")));
-    (0..2).for_each(|number| world.apply(Event::PodDeleted(format!("high-{number}"))));
+    world.high_ends();
     assert_eq!(resumed(&world.session()).len(), 1);
     world.apply(gang("low", 4, None));
     world.wants("higher");
@@ -249,8 +298,7 @@ fn a_wish_is_withdrawn_when_nobody_has_it_any_more_and_the_gang_stays() {
     world.wants("high");
     let intent = intent_in(&world.session());
     world.apply(gang("low", 4, Some(leaving(&intent))));
-    (0..2).for_each(|number| world.apply(Event::PodDeleted(format!("high-{number}"))));
-    world.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "high")));
+    world.high_ends();
     let decisions = world.session();
     assert!(matches!(&decisions[..], [Decision::Withdraw { group, .. }] if group.name == "low"));
     assert_eq!(world.session(), []);
@@ -315,8 +363,7 @@ fn pods_that_come_while_their_gang_is_down_wait() {
     let mut world = World::full(QueuePolicyObject::default());
     world.suspend_low();
     (4..8).for_each(|number| world.apply(pod("low", number, None)));
-    (0..2).for_each(|number| world.apply(Event::PodDeleted(format!("high-{number}"))));
-    world.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "high")));
+    world.high_ends();
     assert_eq!(bound(&world.session()), Vec::<String>::new());
 }
 
@@ -326,8 +373,7 @@ fn whom_a_person_keeps_down_does_not_come_back() {
     let intent = world.suspend_low();
     let held = Suspension { hold: true, ..down(&intent, "low") };
     world.apply(gang("low", 4, Some(held)));
-    (0..2).for_each(|number| world.apply(Event::PodDeleted(format!("high-{number}"))));
-    world.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "high")));
+    world.high_ends();
     assert_eq!(world.session(), []);
     world.apply(gang("low", 4, Some(down(&intent, "low"))));
     assert_eq!(resumed(&world.session()), [intent.id.as_str()]);
@@ -340,8 +386,7 @@ fn room_is_held_for_the_pods_of_the_group_that_another_stood_in_for() {
     // The operator deletes the PodGroup of a suspended job.
     world.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "low")));
     world.apply(gang("low-suspended", 4, Some(down(&intent, "low"))));
-    (0..2).for_each(|number| world.apply(Event::PodDeleted(format!("high-{number}"))));
-    world.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "high")));
+    world.high_ends();
     assert_eq!(resumed(&world.session()), [intent.id.as_str()]);
     world.apply(Event::PodGroupDeleted(ObjectKey::new("ns", "low-suspended")));
     world.apply(gang("low", 4, None));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tephra_api::keys;
 
-use crate::event::{Labels, ObjectKey, PodGroupObject, SubGroupPolicy, Suspension};
+use crate::event::{Labels, ObjectKey, PodGroupObject, SubGroupPolicy};
 use crate::state::job_budget::JobBudget;
 use crate::state::jobs::{Group, Job, JobId};
 use crate::state::nodes::NO_NODE;
@@ -164,6 +164,7 @@ impl State {
             uid: object.uid.as_str().into(),
             id: format!("{}/{}", object.key.namespace, object.key.name).into(),
             created_ms: object.created_ms,
+            queued_ms: object.queued_ms.unwrap_or(object.created_ms),
             min_member,
             min_task_total: roles.iter().map(|&(_, min)| u64::from(min)).sum(),
             min_resources,
@@ -172,7 +173,6 @@ impl State {
             waiting_ms: waiting::annotated(&object.annotations),
             runtime_ms: waiting::expected_runtime(&object.annotations),
             restart_ms: waiting::restart_cost(&object.annotations),
-            suspended_ms: told_seconds(object.suspension.as_deref()),
             predicted_ms: waiting::predicted_start(&object.annotations),
             preemptable: preemptable(&object.annotations, &object.labels),
             budget: JobBudget::annotated(&object.annotations),
@@ -276,9 +276,4 @@ fn preemptable(annotations: &Labels, labels: &Labels) -> Option<bool> {
 fn home_of(annotations: &Labels) -> Option<Arc<str>> {
     let named = annotations.iter().find(|(key, _)| key == keys::JOB_ALLOCATED_HYPERNODE);
     named.filter(|(_, name)| !name.is_empty()).map(|(_, name)| name.as_str().into())
-}
-
-/// How long its annotations say that it was suspended before, in milliseconds.
-fn told_seconds(told: Option<&Suspension>) -> i64 {
-    told.map_or(0, |told| told.suspended_seconds.clamp(0, i64::MAX / 1000) * 1000)
 }
