@@ -58,16 +58,18 @@ exec 9>"$root/lock"
 flock 9
 unset GOFLAGS # flags such as -trimpath make a second build cache of several gigabytes
 
-build() { # module folder, package, program
+build() { # module folder, package, program, further flags of go build
   local ldflags="-s -w"
   [ -x "$bin/$3" ] && return
   # Without these two the server calls itself v0.0.0-master, which breaks version checks and feature gates.
   [ "$1" = k8s ] && for package in k8s.io/component-base k8s.io/client-go/pkg; do
     ldflags+=" -X $package/version.gitVersion=$kubernetes"
   done
+  # helm renders for the newest Kubernetes that it knows, by the same means.
+  [ "$1" = helm ] && ldflags+=" -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=35"
   local start=$SECONDS
   echo "rig: building $3" >&2
-  (cd "$here/$1" && go build -buildvcs=false -p 2 -ldflags "$ldflags" -o "$bin/.$3" "$2")
+  (cd "$here/$1" && go build -buildvcs=false -p 2 "${@:4}" -ldflags "$ldflags" -o "$bin/.$3" "$2")
   mv "$bin/.$3" "$bin/$3" # complete or absent, also when a build is ended half-way
   echo "rig: built $3 in $((SECONDS - start)) s" >&2
 }
@@ -77,7 +79,23 @@ build k8s k8s.io/kubernetes/cmd/kube-apiserver kube-apiserver
 build kwok sigs.k8s.io/kwok/cmd/kwok kwok
 build k8s k8s.io/kubernetes/cmd/kube-controller-manager kube-controller-manager
 build helm helm.sh/helm/v3/cmd/helm helm
-build volcano volcano.sh/volcano/cmd/controller-manager vc-controller-manager
+if [ ! -x "$bin/vc-controller-manager" ]; then
+  # Volcano 1.15 keeps its API module in its own tree, which no module archive contains; the last one that was published
+  # lacks one constant that it names (of a feature that its controllers do not have).
+  (cd "$here/volcano" && go mod download volcano.sh/apis volcano.sh/volcano)
+  rm -rf "$root/apis"
+  cp -r "$(cd "$here/volcano" && go list -m -f '{{.Dir}}' volcano.sh/apis)" "$root/apis"
+  chmod -R u+w "$root/apis"
+  cat >"$root/apis/pkg/apis/scheduling/v1beta1/queue_allocation_gate.go" <<'GO'
+package v1beta1
+
+// QueueAllocationGateKey is the scheduling gate by which pods wait for room in their queue.
+const QueueAllocationGateKey = "scheduling.volcano.sh/queue-allocation-gate"
+GO
+  sed "s#\(volcano.sh/apis =>\).*#\1 $root/apis#" "$here/volcano/go.mod" >"$root/volcano.mod"
+  cp "$here/volcano/go.sum" "$root/volcano.sum"
+  build volcano volcano.sh/volcano/cmd/controller-manager vc-controller-manager "-modfile=$root/volcano.mod"
+fi
 if [ ! -d "$bin/volcano-chart" ]; then
   module=$(cd "$here/volcano" && go list -m -f '{{.Dir}}' volcano.sh/volcano)
   cp -r "$module/installer/helm/chart/volcano" "$bin/.volcano-chart"

@@ -116,7 +116,7 @@ async fn install_volcano(case: &Case) {
         let name = object.name_any();
         let ours = ours.iter().any(|group| name.ends_with(group));
         let rights = ["ServiceAccount", "ClusterRole", "ClusterRoleBinding"];
-        let needed = rights.contains(&kind(object)) && name == "volcano-controllers";
+        let needed = rights.contains(&kind(object)) && name.starts_with("volcano-controllers");
         needed || (kind(object) == "CustomResourceDefinition" && !ours)
     });
     chart::apply(&case.client, &objects).await.expect("installed");

@@ -2,7 +2,7 @@
 //! away when the workload wants no pods any more.
 
 use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt as _;
+use kube::ResourceExt;
 use kube::api::{
     Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
 };
@@ -12,13 +12,15 @@ use tephra_tests::rig::workload;
 
 use crate::case::{Case, cpus};
 
-/// A workload of 2 pods (a DaemonSet: one for each of 2 nodes); its queue is named by its own annotation.
+/// A workload of 2 pods (a DaemonSet: one for each of 2 nodes).
 fn workload_of(case: &Case, kind: &str) -> Value {
     let name = kind.to_lowercase();
     let labels = json!({"workload": name});
     let restart = if kind == "Job" { "Never" } else { "Always" };
     let template = json!({
-        "metadata": {"labels": labels},
+        "metadata": {
+            "labels": labels, "annotations": {"scheduling.volcano.sh/queue-name": case.name},
+        },
         "spec": {
             "schedulerName": case.name, "restartPolicy": restart,
             "terminationGracePeriodSeconds": 0,
@@ -40,10 +42,7 @@ fn workload_of(case: &Case, kind: &str) -> Value {
             }
         }
     }
-    json!({
-        "metadata": {"name": name, "annotations": {"scheduling.volcano.sh/queue-name": case.name}},
-        "spec": spec,
-    })
+    json!({"metadata": {"name": name}, "spec": spec})
 }
 
 fn api(case: &Case, kind: &str) -> Api<DynamicObject> {
@@ -68,7 +67,6 @@ async fn every_kind_of_workload_has_one_pod_group_while_it_wants_pods() {
     for (kind, group) in kinds.iter().zip(&groups) {
         let runs = |group: &Value| group["status"]["running"] == 2;
         let stored = case.pod_group_where(group, "both pods run", runs).await;
-        // The workload's annotation, not the pods'.
         assert_eq!(stored["spec"]["queue"], case.name, "{kind}");
         let selector = ListParams::default().labels(&format!("workload={}", kind.to_lowercase()));
         for pod in pods.list(&selector).await.expect("pods") {
