@@ -149,6 +149,8 @@ pub const LAST_CHECKPOINT: &str = "tephra.sh/last-checkpoint";
 pub const LAST_CHECKPOINT_VOLCANO: &str = "volcano.sh/last-checkpoint-time";
 /// Annotation of an owner: who suspended it by hand (`user`); we never resume it.
 pub const HOLD: &str = "tephra.sh/hold";
+/// Value of [`HOLD`] that `tephra suspend` writes.
+pub const HELD_BY_USER: &str = "user";
 /// Annotation of a pod without an owner: after an eviction it is created again (value `true`).
 pub const RECREATE: &str = "tephra.sh/recreate";
 /// Annotation of a workload, PodGroup or pod: how long a restart takes before work goes on, a Go duration.

@@ -26,10 +26,10 @@ pub enum Mode {
 pub struct Intent {
     /// Names this suspension; unique in the life of the PodGroup, never empty.
     pub id: String,
-    /// `namespace/name` of the gang that is to start.
+    /// `namespace/name` of the gang that is to start; empty where a person wants it.
     #[serde(default)]
     pub by: String,
-    /// `Preempt` or `Reclaim`.
+    /// `Preempt`, `Reclaim`, or a person's word.
     #[serde(default)]
     pub reason: String,
     /// When the gang is stopped at the latest.
@@ -158,6 +158,11 @@ impl Intent {
     /// The text of the annotation.
     pub fn text(&self) -> String {
         write(self)
+    }
+
+    /// It makes room for nobody: a person wants it, and only a person takes it back.
+    pub fn is_a_persons(&self) -> bool {
+        self.by.is_empty()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The tephra command line: scenario files, simulation, demo and benches.
 
+pub mod cluster;
 pub mod command;
 pub mod report;
 pub mod scenario;

@@ -28,6 +28,12 @@ enum Command {
     Completions(command::completions::CompletionsArgs),
     /// Write manual pages into a folder.
     Man(command::man::ManArgs),
+    /// Suspend a job of a cluster until `tephra resume`.
+    Suspend(command::suspend::SuspendArgs),
+    /// Let a suspended job run again when there is room for it.
+    Resume(command::resume::ResumeArgs),
+    /// Tell who made a job go and when it comes back.
+    Why(command::why::WhyArgs),
 }
 
 fn main() -> ExitCode {
@@ -37,6 +43,9 @@ fn main() -> ExitCode {
         Command::Bench(args) => command::bench::run(args),
         Command::Completions(args) => command::completions::run(args, Cli::command()),
         Command::Man(args) => command::man::run(args, Cli::command()),
+        Command::Suspend(args) => command::suspend::run(args),
+        Command::Resume(args) => command::resume::run(args),
+        Command::Why(args) => command::why::run(args),
     };
     result.unwrap_or_else(|error| {
         let _ =

@@ -11,15 +11,10 @@ use axum::extract::{RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use prometheus_client::encoding::text::encode;
-use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use crate::flags::Addresses;
-
-/// Content type of the OpenMetrics text format.
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// What a program says about itself.
 pub trait Checks: Debug + Send + Sync + 'static {
@@ -35,17 +30,11 @@ pub trait Checks: Debug + Send + Sync + 'static {
 
 /// A program's metrics.
 pub trait MetricsText: Send + Sync + 'static {
-    /// Where they are registered.
-    fn registry(&self) -> &Registry;
+    /// The format, as a content type.
+    const CONTENT_TYPE: &'static str;
 
-    /// The OpenMetrics text.
-    fn text(&self) -> String {
-        let mut text = String::new();
-        if let Err(error) = encode(&mut text, self.registry()) {
-            tracing::error!(%error, "could not encode metrics");
-        }
-        text
-    }
+    /// What `/metrics` answers.
+    fn text(&self) -> impl Future<Output = String> + Send;
 }
 
 /// What a program shows on its endpoints.
@@ -99,7 +88,7 @@ fn health_routes<C: Checks>(checks: Arc<C>) -> Router {
 
 fn metrics_routes<M: MetricsText>(metrics: Arc<M>) -> Router {
     let text = async |State(metrics): State<Arc<M>>| {
-        ([(header::CONTENT_TYPE, OPEN_METRICS)], metrics.text())
+        ([(header::CONTENT_TYPE, M::CONTENT_TYPE)], metrics.text().await)
     };
     Router::new().route("/metrics", get(text)).with_state(metrics)
 }

@@ -10,6 +10,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use tephra_api::clock::Clock;
 use tephra_core::decision::PodRef;
 use tephra_core::event::Event;
 use tephra_core::planted::{Bug, planted};
@@ -17,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::backoff;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Stage};
 use crate::write::{NoReply, Reply, Writer};
 
 /// How long a server may answer "later" before the bind counts as failed and the pod is decided anew.
@@ -28,6 +29,32 @@ const GIVE_UP: Duration = Duration::from_secs(300);
 pub(crate) struct Bind {
     pub(crate) pod: PodRef,
     pub(crate) node: Arc<str>,
+    /// When the pod was created, in milliseconds since 1970; 0 when that is not known.
+    pub(crate) created_ms: i64,
+    /// When the node was chosen.
+    pub(crate) decided: Instant,
+}
+
+/// Who watches binds.
+pub(crate) struct Watch {
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Watch {
+    /// The request is about to be sent.
+    fn begins(&self, bind: &Bind) {
+        self.metrics.took("PreBind", bind.decided.elapsed());
+        self.metrics.reached(Stage::PreBound, bind.created_ms, self.clock.now_ms());
+    }
+
+    /// It took so long to settle.
+    fn ends(&self, bind: &Bind, outcome: &Outcome, took: Duration) {
+        if *outcome == Outcome::Bound {
+            self.metrics.took("Bind", took);
+            self.metrics.reached(Stage::Bound, bind.created_ms, self.clock.now_ms());
+        }
+    }
 }
 
 /// How a bind ended.
@@ -47,7 +74,7 @@ pub(crate) async fn run(
     outcomes: mpsc::UnboundedSender<Event>,
     writer: Writer,
     limit: usize,
-    metrics: Arc<Metrics>,
+    watch: Watch,
 ) {
     let mut waiting: VecDeque<Bind> = VecDeque::new();
     let mut flights = FuturesUnordered::new();
@@ -57,13 +84,18 @@ pub(crate) async fn run(
             && let Some(bind) = waiting.pop_front()
         {
             let writer = writer.clone();
-            flights.push(async move { (settle(&writer, &bind).await, bind) });
+            watch.begins(&bind);
+            flights.push(async move {
+                let started = Instant::now();
+                (settle(&writer, &bind).await, bind, started.elapsed())
+            });
         }
-        metrics.binds_in_flight.set(flights.len() as i64);
+        watch.metrics.binds_in_flight.set(flights.len() as i64);
         tokio::select! {
             biased;
-            Some((outcome, bind)) = flights.next(), if !flights.is_empty() => {
-                report(&outcomes, &metrics, &bind, outcome);
+            Some((outcome, bind, took)) = flights.next(), if !flights.is_empty() => {
+                watch.ends(&bind, &outcome, took);
+                report(&outcomes, &watch.metrics, &bind, outcome);
             }
             more = queue.recv(), if open => match more {
                 Some(binds) => waiting.extend(binds),

@@ -76,7 +76,7 @@ pub(crate) async fn watch_file(
         tracing::warn!(path = %path.display(), %error, "cannot watch for changes; looking now and then");
     }
     let mut last = tokio::fs::read_to_string(&path).await.ok();
-    metrics.config_ok.set(1);
+    metrics.config_ok.set(i64::from(!health.has_conf_error()));
     loop {
         tokio::select! {
             biased;

@@ -9,10 +9,12 @@ use tephra_api::{keys, reasons};
 use tephra_core::decision::{Decision, GangBind, Notice, NoticeKind, PodRef};
 use tephra_core::event::{Amounts, Event, ObjectKey};
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
 
 use crate::bind::Bind;
 use crate::decode::DecodeError;
 use crate::evict::Evict;
+use crate::metrics::Metrics;
 use crate::status::body::rfc3339;
 use crate::status::{Message, StatusWrite};
 
@@ -33,6 +35,7 @@ pub(crate) struct Dispatcher {
     outbox: Outbox,
     clock: Arc<dyn Clock>,
     component: String,
+    metrics: Arc<Metrics>,
     /// Uids of pending pods with a condition `PodScheduled=False`.
     marked: FxHashSet<String>,
     /// Keys of `status.allocated` as stored, by queue.
@@ -53,11 +56,17 @@ struct Binding {
 }
 
 impl Dispatcher {
-    pub(crate) fn new(outbox: Outbox, clock: Arc<dyn Clock>, component: String) -> Self {
+    pub(crate) fn new(
+        outbox: Outbox,
+        clock: Arc<dyn Clock>,
+        component: String,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         Self {
             outbox,
             clock,
             component,
+            metrics,
             marked: FxHashSet::default(),
             stored: FxHashMap::default(),
             rejected: FxHashSet::default(),
@@ -119,14 +128,17 @@ impl Dispatcher {
             }
             Decision::Suspend { group, uid, intent } => {
                 tracing::info!(%group, by = %intent.by, id = %intent.id, "asking a gang to make room");
+                self.metrics.suspension("asked");
                 self.annotate(group, uid, keys::SUSPEND, Some(intent.text()));
             }
             Decision::Withdraw { group, uid } => {
                 tracing::info!(%group, "a gang need not make room any more");
+                self.metrics.suspension("withdrawn");
                 self.annotate(group, uid, keys::SUSPEND, None);
             }
             Decision::Resume { group, uid, id } => {
                 tracing::info!(%group, %id, "room is held for a suspended gang");
+                self.metrics.suspension("resumed");
                 self.annotate(group, uid, keys::RESUME, Some(id));
             }
             Decision::QueueAllocated { queue, allocated } => self.queue(queue, allocated),
@@ -180,8 +192,9 @@ impl Dispatcher {
         tracing::debug!(group = %gang.group, pods = gang.binds.len(), "binding");
         *self.unsettled.entry(gang.group.clone()).or_insert(0) += gang.binds.len();
         self.send(Message::Binding(gang.group.clone(), true));
-        let mut binds = Vec::with_capacity(gang.binds.len());
-        for (pod, node) in gang.binds {
+        self.metrics.placed(&gang, self.clock.now_ms());
+        let (mut binds, decided) = (Vec::with_capacity(gang.binds.len()), Instant::now());
+        for ((pod, node), created_ms) in gang.binds.into_iter().zip(gang.created_ms) {
             if self.marked.remove(&*pod.uid) {
                 self.send(Message::Forget(pod.uid.to_string()));
             }
@@ -191,7 +204,7 @@ impl Dispatcher {
             if let Some(before) = before.filter(|before| !before.bound) {
                 self.settled(before.group);
             }
-            binds.push(Bind { pod, node });
+            binds.push(Bind { pod, node, created_ms, decided });
         }
         self.closed(self.outbox.binds.send(binds).is_err());
     }
@@ -219,6 +232,7 @@ impl Dispatcher {
     }
 
     fn evict(&self, pod: PodRef, reason: &'static str) {
+        self.metrics.evicted(reason);
         let now = rfc3339(self.clock.now_ms());
         tracing::debug!(namespace = %pod.namespace, pod = %pod.name, reason, "evicting");
         let evict = Evict { pod, now, component: self.component.clone() };

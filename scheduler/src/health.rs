@@ -62,6 +62,11 @@ impl Health {
         self.last_session_ms.store(now, Ordering::Release);
     }
 
+    /// The last reading of the configuration file failed.
+    pub(crate) fn has_conf_error(&self) -> bool {
+        self.conf_error.load().is_some()
+    }
+
     /// The configuration file was read: `None` when it was good.
     pub(crate) fn conf(&self, error: Option<String>) {
         self.conf_error.store(error.map(std::sync::Arc::new));

@@ -1,18 +1,29 @@
-//! Counters of the scheduler's edge, served on `/metrics`. Families of the scheduling core and Volcano's names
-//! come with the observability work; what is here costs nothing to keep.
+//! What the scheduler serves on `/metrics`. Counters and histograms are kept where things happen, outside the core;
+//! series of queues and jobs are derived from the core's [`Overview`] when somebody asks ([`overview`]), so that they cost
+//! nothing between two scrapes and vanish with their objects.
 
-use std::sync::atomic::AtomicU64;
+mod desk;
+mod overview;
+mod stopwatch;
 
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Registry;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tephra_core::SessionReport;
+use tephra_core::decision::GangBind;
+use tephra_core::overview::Overview;
 use tephra_process::serve::MetricsText;
+use tephra_telemetry::metric::page::{CONTENT_TYPE, Page};
+use tephra_telemetry::metric::prometheus::{
+    Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, Registry,
+};
+use tephra_telemetry::metric::{tephra, volcano};
+
+pub(crate) use desk::{Ask, Desk};
+pub(crate) use stopwatch::Stopwatch;
 
 /// What a write does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// POST.
     Create,
@@ -22,46 +33,55 @@ pub enum Verb {
     Delete,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct WriteLabels {
-    verb: Verb,
-    resource: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ResultLabel {
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct KindLabel {
-    kind: &'static str,
+/// How far a pod is on its way to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Its first event came.
+    Watched,
+    /// A node was chosen.
+    Assumed,
+    /// Its bind is about to be sent.
+    PreBound,
+    /// The API server has confirmed.
+    Bound,
 }
 
 /// All metrics of one scheduler.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    writes: Family<WriteLabels, Counter>,
-    binds: Family<ResultLabel, Counter>,
-    rejected: Family<KindLabel, Counter>,
-    drift: Family<KindLabel, Counter>,
-    relists: Family<KindLabel, Counter>,
-    /// Events on objects that were dropped by the rate limit or after errors.
-    pub(crate) notices_dropped: Counter,
-    /// Binds sent and not yet settled.
-    pub(crate) binds_in_flight: Gauge,
-    /// Sessions run.
-    pub(crate) sessions: Counter,
-    /// Length of a session, decisions handed out included.
-    pub(crate) session_seconds: Histogram,
-    /// 1 when the last reading of the configuration file was good.
-    pub(crate) config_ok: Gauge<i64>,
-    /// Readings of the configuration file that failed.
-    pub(crate) config_errors: Counter,
-    /// 1 while this process holds the lease.
-    pub(crate) leading: Gauge,
+    desk: Desk,
+    writes: IntCounterVec,
+    binds: IntCounterVec,
+    evictions: IntCounterVec,
+    suspensions: IntCounterVec,
+    rejected: IntCounterVec,
+    drift: IntCounterVec,
+    relists: IntCounterVec,
+    attempts: IntCounterVec,
+    plans: IntCounterVec,
+    preemption_attempts: IntCounter,
+    preemption_victims: IntGauge,
+    sessions: IntCounter,
+    session_seconds: Histogram,
+    session_latency: Histogram,
+    open_duration: Histogram,
+    plugin_latency: HistogramVec,
+    action_latency: HistogramVec,
+    stage_duration: HistogramVec,
+    task_latency: [Histogram; 4],
+    job_latency: Histogram,
     total_writes: AtomicU64,
+    /// Events on objects that were dropped by the rate limit or after errors.
+    pub(crate) notices_dropped: IntCounter,
+    /// Binds sent and not yet settled.
+    pub(crate) binds_in_flight: IntGauge,
+    /// 1 when the last reading of the configuration file was good.
+    pub(crate) config_ok: IntGauge,
+    /// Readings of the configuration file that failed.
+    pub(crate) config_errors: IntCounter,
+    /// 1 while this process holds the lease.
+    pub(crate) leading: IntGauge,
 }
 
 impl Default for Metrics {
@@ -73,74 +93,149 @@ impl Default for Metrics {
 impl Metrics {
     /// A fresh registry.
     pub fn new() -> Self {
-        let buckets = exponential_buckets(0.000_1, 2.0, 20);
-        let mut metrics = Self {
-            registry: Registry::with_prefix("tephra"),
-            writes: Family::default(),
-            binds: Family::default(),
-            rejected: Family::default(),
-            drift: Family::default(),
-            relists: Family::default(),
-            notices_dropped: Counter::default(),
-            binds_in_flight: Gauge::default(),
-            sessions: Counter::default(),
-            session_seconds: Histogram::new(buckets),
-            config_ok: Gauge::default(),
-            config_errors: Counter::default(),
-            leading: Gauge::default(),
+        let registry = Registry::new();
+        let r = &registry;
+        const NONE: &[&str; 0] = &[];
+        let task_latency = volcano::TASK_LATENCY.histograms(r);
+        let stages = ["Watched", "Assumed", "PreBound", "Bound"];
+        tephra::SCHEDULER_BUILD.gauges(r).with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
+        Self {
+            desk: Desk::default(),
+            writes: tephra::API_WRITES.counters(r),
+            binds: tephra::BINDS.counters(r),
+            evictions: tephra::EVICTIONS.counters(r),
+            suspensions: tephra::SUSPENSIONS.counters(r),
+            rejected: tephra::REJECTED_OBJECTS.counters(r),
+            drift: tephra::CACHE_DRIFT.counters(r),
+            relists: tephra::RELISTS.counters(r),
+            attempts: volcano::SCHEDULE_ATTEMPTS.counters(r),
+            plans: volcano::EVICTION_TRANSACTIONS.counters(r),
+            preemption_attempts: volcano::PREEMPTION_ATTEMPTS.counters(r).with_label_values(NONE),
+            preemption_victims: volcano::PREEMPTION_VICTIMS.gauges(r).with_label_values(NONE),
+            sessions: tephra::SESSIONS.counters(r).with_label_values(NONE),
+            session_seconds: tephra::SESSION_SECONDS.histograms(r).with_label_values(NONE),
+            session_latency: volcano::E2E_SCHEDULING_LATENCY.histograms(r).with_label_values(NONE),
+            open_duration: volcano::OPEN_SESSION_DURATION.histograms(r).with_label_values(NONE),
+            plugin_latency: volcano::PLUGIN_LATENCY.histograms(r),
+            action_latency: volcano::ACTION_LATENCY.histograms(r),
+            stage_duration: volcano::STAGE_DURATION.histograms(r),
+            task_latency: stages.map(|stage| task_latency.with_label_values(&[stage])),
+            job_latency: volcano::E2E_JOB_SCHEDULING_LATENCY.histograms(r).with_label_values(NONE),
             total_writes: AtomicU64::new(0),
-        };
-        metrics.register();
-        metrics
-    }
-
-    fn register(&mut self) {
-        let r = &mut self.registry;
-        r.register("api_writes", "Write requests sent to the API server", self.writes.clone());
-        r.register("binds", "Binds settled, by result", self.binds.clone());
-        r.register("rejected_objects", "Objects that could not be read", self.rejected.clone());
-        r.register("cache_drift", "Changes that no watch event announced", self.drift.clone());
-        r.register("relists", "Lists taken, the first one included", self.relists.clone());
-        r.register("notices_dropped", "Events not recorded", self.notices_dropped.clone());
-        r.register("binds_in_flight", "Binds not yet settled", self.binds_in_flight.clone());
-        r.register("sessions", "Scheduling sessions run", self.sessions.clone());
-        r.register("session_seconds", "Length of a session", self.session_seconds.clone());
-        r.register("config_last_reload_success", "Last reload was good", self.config_ok.clone());
-        r.register("config_reload_errors", "Reloads that failed", self.config_errors.clone());
-        r.register("leading", "This process holds the lease", self.leading.clone());
+            notices_dropped: tephra::NOTICES_DROPPED.counters(r).with_label_values(NONE),
+            binds_in_flight: tephra::BINDS_IN_FLIGHT.gauges(r).with_label_values(NONE),
+            config_ok: tephra::CONFIG_OK.gauges(r).with_label_values(NONE),
+            config_errors: tephra::CONFIG_ERRORS.counters(r).with_label_values(NONE),
+            leading: tephra::LEADING.gauges(r).with_label_values(NONE),
+            registry,
+        }
     }
 
     pub(crate) fn api_write(&self, verb: Verb, path: &str) {
-        self.total_writes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let labels = WriteLabels { verb, resource: resource(path) };
-        self.writes.get_or_create(&labels).inc();
+        self.total_writes.fetch_add(1, Ordering::Relaxed);
+        let verb = match verb {
+            Verb::Create => "Create",
+            Verb::Patch => "Patch",
+            Verb::Delete => "Delete",
+        };
+        self.writes.with_label_values(&[verb, resource(path)]).inc();
     }
 
+    /// A bind is settled: `bound`, `failed` or `abandoned`.
     pub(crate) fn bind(&self, result: &'static str) {
-        self.binds.get_or_create(&ResultLabel { result }).inc();
+        self.binds.with_label_values(&[result]).inc();
+        if result == "failed" {
+            self.attempts.with_label_values(&["error"]).inc();
+        }
+    }
+
+    /// A pod is to leave, because of this action.
+    pub(crate) fn evicted(&self, action: &'static str) {
+        self.evictions.with_label_values(&[action]).inc();
+    }
+
+    /// A step in the life of a suspension was decided: `asked`, `withdrawn` or `resumed`.
+    pub(crate) fn suspension(&self, step: &'static str) {
+        self.suspensions.with_label_values(&[step]).inc();
     }
 
     pub(crate) fn rejected(&self, kind: &'static str) {
-        self.rejected.get_or_create(&KindLabel { kind }).inc();
+        self.rejected.with_label_values(&[kind]).inc();
     }
 
     pub(crate) fn drift(&self, kind: &'static str, changes: u64) {
-        self.drift.get_or_create(&KindLabel { kind }).inc_by(changes);
+        self.drift.with_label_values(&[kind]).inc_by(changes);
     }
 
     pub(crate) fn relist(&self, kind: &'static str) {
-        self.relists.get_or_create(&KindLabel { kind }).inc();
+        self.relists.with_label_values(&[kind]).inc();
+    }
+
+    /// A pod reached a stage; times in milliseconds since 1970, 0 where the creation is not known.
+    pub(crate) fn reached(&self, stage: Stage, created_ms: i64, now_ms: i64) {
+        if created_ms > 0 {
+            self.task_latency[stage as usize].observe((now_ms - created_ms) as f64);
+        }
+    }
+
+    /// How long a stage took: `PreBind` or `Bind`.
+    pub(crate) fn took(&self, stage: &'static str, time: std::time::Duration) {
+        self.stage_duration.with_label_values(&[stage]).observe(stopwatch::millis(time));
+    }
+
+    /// Pods of a gang got nodes.
+    pub(crate) fn placed(&self, gang: &GangBind, now_ms: i64) {
+        for &created_ms in &gang.created_ms {
+            self.reached(Stage::Assumed, created_ms, now_ms);
+            if gang.group_created_ms > 0 {
+                self.job_latency.observe((now_ms - gang.group_created_ms) as f64);
+            }
+        }
+        self.attempts.with_label_values(&["scheduled"]).inc();
+    }
+
+    /// A session has ended, and its decisions are handed out.
+    pub(crate) fn session(&self, report: &SessionReport, took: std::time::Duration) {
+        self.sessions.inc();
+        self.session_seconds.observe(took.as_secs_f64());
+        if report.refused > 0 {
+            let refused = u64::from(report.refused);
+            self.attempts.with_label_values(&["unschedulable"]).inc_by(refused);
+        }
+        let efforts = &report.efforts;
+        for action in &efforts.plans {
+            self.plans.with_label_values(&[action]).inc();
+        }
+        self.preemption_attempts.inc_by(u64::from(efforts.attempts));
+        if let Some(victims) = efforts.last_victims {
+            self.preemption_victims.set(i64::from(victims));
+        }
+    }
+
+    /// Where the session loop finds who asks for overview.
+    pub(crate) fn open_desk(&self) -> tokio::sync::mpsc::Receiver<Ask> {
+        self.desk.open()
     }
 
     /// Write requests sent so far, the lease aside.
     pub fn total_writes(&self) -> u64 {
-        self.total_writes.load(std::sync::atomic::Ordering::Relaxed)
+        self.total_writes.load(Ordering::Relaxed)
+    }
+
+    fn page(&self, overview: Option<Arc<Overview>>) -> String {
+        let mut page = Page::default();
+        if let Some(overview) = overview {
+            overview::fill(&mut page, &overview);
+        }
+        page.text(&self.registry)
     }
 }
 
 impl MetricsText for Metrics {
-    fn registry(&self) -> &Registry {
-        &self.registry
+    const CONTENT_TYPE: &'static str = CONTENT_TYPE;
+
+    async fn text(&self) -> String {
+        self.page(self.desk.ask().await)
     }
 }
 
@@ -162,19 +257,4 @@ fn resource(path: &str) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn writes_are_counted_by_verb_and_resource() {
-        let metrics = Metrics::new();
-        metrics.api_write(Verb::Create, "/api/v1/namespaces/a/pods/b/binding");
-        metrics.api_write(Verb::Patch, "/api/v1/namespaces/a/pods/b/status?fieldManager=x");
-        assert_eq!(metrics.total_writes(), 2);
-        let text = metrics.text();
-        assert!(
-            text.contains(r#"tephra_api_writes_total{verb="Create",resource="pods/binding"} 1"#)
-        );
-        assert!(text.contains(r#"tephra_api_writes_total{verb="Patch",resource="pods/status"} 1"#));
-    }
-}
+mod tests;

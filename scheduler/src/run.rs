@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::dispatch::Dispatcher;
 use crate::health::{Health, Stage};
-use crate::metrics::Metrics;
+use crate::metrics::{Ask, Metrics, Stopwatch};
 use crate::watch::Feed;
 
 /// Messages taken in at most before a due session runs.
@@ -41,6 +41,8 @@ pub(crate) struct SessionLoop {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) health: Arc<Health>,
     pub(crate) metrics: Arc<Metrics>,
+    /// Who wants figures.
+    pub(crate) asked: mpsc::Receiver<Ask>,
     pub(crate) pace: Pace,
     /// Kinds that are not listed, at the start or after their watch expired.
     pub(crate) missing: BTreeSet<&'static str>,
@@ -149,6 +151,7 @@ impl SessionLoop {
             Some(event) = self.outcomes.recv() => self.apply(event),
             Some(feed) = self.feed.recv() => self.take(feed),
             Ok(()) = self.conf.changed() => self.reconfigure(),
+            Some(ask) = self.asked.recv() => self.answer(ask),
             () = tokio::time::sleep_until(until) => {}
         }
         false
@@ -168,6 +171,14 @@ impl SessionLoop {
         if self.conf.has_changed().unwrap_or(false) {
             self.reconfigure();
         }
+        if let Ok(ask) = self.asked.try_recv() {
+            self.answer(ask);
+        }
+    }
+
+    /// Whoever asked may have gone meanwhile.
+    fn answer(&self, ask: Ask) {
+        let _ = ask.send(self.core.overview(self.clock.now_ms()));
     }
 
     fn take(&mut self, feed: Feed) {
@@ -204,14 +215,15 @@ impl SessionLoop {
     /// Runs one session; true when another should follow although nothing changes.
     fn session(&mut self) -> bool {
         let started = std::time::Instant::now();
-        let report = self.core.session(self.clock.now_ms());
+        let mut stopwatch = Stopwatch::start(&self.metrics);
+        let mut report = self.core.timed_session(self.clock.now_ms(), &mut stopwatch);
+        stopwatch.stop();
         let decisions = report.decisions.len();
-        for decision in report.decisions {
+        for decision in std::mem::take(&mut report.decisions) {
             self.dispatcher.carry_out(decision);
         }
         self.health.session_ended();
-        self.metrics.sessions.inc();
-        self.metrics.session_seconds.observe(started.elapsed().as_secs_f64());
+        self.metrics.session(&report, started.elapsed());
         if report.bound > 0 {
             tracing::info!(bound = report.bound, refused = report.refused, decisions, "session");
         } else if decisions > 0 {

@@ -100,6 +100,8 @@ impl Scheduler {
         let Some(mut leadership) = leading.await else { return Ok(()) };
         self.metrics.leading.set(1);
         self.health.enter(Stage::Syncing);
+        // A configuration by name has no file that could be read anew.
+        self.metrics.config_ok.set(i64::from(self.options.conf_error.is_none()));
 
         let (feed_send, feed) = mpsc::channel(FEED);
         let (outcomes_send, outcomes) = mpsc::unbounded_channel();
@@ -149,6 +151,7 @@ impl Scheduler {
             client: self.client.clone(),
             feed,
             metrics: self.metrics.clone(),
+            clock: self.clock.clone(),
             audit_period: options.audit_period,
             seed: backoff::seed(identity),
         };
@@ -187,8 +190,8 @@ impl Scheduler {
         let (statuses, status_queue) = mpsc::unbounded_channel();
         let (notices, notice_queue) = mpsc::unbounded_channel();
         let limit = self.options.bind_concurrency;
-        let metrics = self.metrics.clone();
-        writers.spawn(bind::run(bind_queue, outcomes.clone(), writer.clone(), limit, metrics));
+        let watch = bind::Watch { metrics: self.metrics.clone(), clock: self.clock.clone() };
+        writers.spawn(bind::run(bind_queue, outcomes.clone(), writer.clone(), limit, watch));
         writers.spawn(evict::run(evict_queue, outcomes, writer.clone(), EVICTIONS));
         writers.spawn(status::run(status_queue, writer.clone(), self.options.status_concurrency));
         let (clock, metrics) = (self.clock.clone(), self.metrics.clone());
@@ -235,10 +238,16 @@ impl Scheduler {
             feed,
             outcomes,
             conf,
-            dispatcher: Dispatcher::new(outbox, self.clock.clone(), options.component()),
+            dispatcher: Dispatcher::new(
+                outbox,
+                self.clock.clone(),
+                options.component(),
+                self.metrics.clone(),
+            ),
             clock: self.clock.clone(),
             health: self.health.clone(),
             metrics: self.metrics.clone(),
+            asked: self.metrics.open_desk(),
             pace: Pace {
                 period: options.schedule_period,
                 min_gap: options.min_gap,

@@ -14,6 +14,7 @@ mod stream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tephra_api::clock::Clock;
 use tephra_core::event::Event;
 use tephra_core::planted::{Bug, planted};
 use tokio::sync::mpsc;
@@ -21,7 +22,7 @@ use tokio::time::Instant;
 
 use crate::backoff;
 use crate::decode::DecodeError;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Stage};
 use kind::{Kind, Need, Object};
 use lines::Change;
 use store::{Store, Verdict};
@@ -45,6 +46,7 @@ pub(crate) struct Shared {
     pub(crate) client: kube::Client,
     pub(crate) feed: mpsc::Sender<Feed>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) clock: Arc<dyn Clock>,
     /// How often the picture is compared with a fresh list, against events that were lost silently.
     pub(crate) audit_period: Duration,
     /// Seed of all jitter.
@@ -160,6 +162,12 @@ impl<K: Kind> Reader<K> {
         }
         match (change, event) {
             (Change::Set, Some(event)) => {
+                if let Event::Pod(pod) = &event
+                    && (pod.ours && pod.node.is_none() && !listing && !self.store.has(&id))
+                {
+                    let now_ms = self.shared.clock.now_ms();
+                    self.shared.metrics.reached(Stage::Watched, pod.created_ms, now_ms);
+                }
                 if self.store.set(&id, version, fingerprint) == Verdict::Tell {
                     batch.events.push(event);
                 }

@@ -3,5 +3,7 @@
 pub mod conformance;
 pub mod faults;
 pub mod functions;
+pub mod promcheck;
 pub mod proxy;
 pub mod rig;
+pub mod volcano_metrics;

@@ -243,6 +243,10 @@ impl Reconciler for Queues {
             .and_then(|view| parent_of(&key.name, view))
             .map(|parent| (parent.to_owned(), self.queues.get(&Key::new("", parent)).cloned()));
         let (groups, counts) = self.census.of(&key.name);
+        match &view {
+            Some(_) => self.context.metrics.queue(&key.name, counts.for_metrics()),
+            None => self.context.metrics.queue_gone(&key.name),
+        }
         let sync = Sync { context: self.context.clone(), name: key.name.clone(), groups, counts };
         async move {
             match view {

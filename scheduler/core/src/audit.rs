@@ -3,6 +3,7 @@
 
 use crate::scheduler::Audit;
 use crate::state::State;
+use crate::state::fingerprint::{Fingerprint, of_placed};
 use crate::state::nodes::{NO_NODE, NodeId};
 use crate::state::resource::Ledger;
 use crate::state::status::{Counts, Status};
@@ -14,7 +15,18 @@ pub(crate) fn audit(state: &State) -> Vec<Audit> {
     nodes(state, &mut findings);
     jobs(state, &mut findings);
     totals(state, &mut findings);
+    placed(state, &mut findings);
     findings
+}
+
+fn placed(state: &State, findings: &mut Vec<Audit>) {
+    let mut placed = Fingerprint::default();
+    for (id, task) in state.tasks.live().filter(|(_, task)| task.status != Status::Pending) {
+        placed.add(of_placed(id, task), 1);
+    }
+    if placed != state.placed {
+        findings.push(Audit("the fingerprint of placed pods differs from them".to_owned()));
+    }
 }
 
 fn nodes(state: &State, findings: &mut Vec<Audit>) {

@@ -140,8 +140,12 @@ pub struct GangBind {
     pub min_member: i32,
     /// Members that were bound or being bound before this commit.
     pub ready_before: i32,
+    /// When the PodGroup was created.
+    pub group_created_ms: i64,
     /// Pods with their nodes.
     pub binds: Vec<(PodRef, Arc<str>)>,
+    /// When each of these pods was created, in their order.
+    pub created_ms: Vec<i64>,
 }
 
 /// Kind of object that a [`Notice`] is about.

@@ -5,16 +5,18 @@ use tephra_api::conf::{Flag, SchedulerConf};
 
 use crate::action::Action;
 use crate::index::score::ScoreConfig;
+use crate::laps::{Lap, Laps};
 use crate::matching::revocable::Zones;
 use crate::matching::static_filter::PredicateSwitches;
 use crate::plugin::{
-    Admission, Delta, DomainSearch, EvictFor, Evictor, Hooks, Invalid, OrderKey, Plugin, QueueWord,
-    Vote,
+    Admission, Delta, DomainSearch, EvictFor, Evictor, Figures, Hooks, Invalid, OrderKey, Plugin,
+    QueueShare, QueueWord, Vote,
 };
 use crate::plugin::{reservation, suspend};
 use crate::registry;
 use crate::state::State;
 use crate::state::classes::ClassId;
+use crate::state::fingerprint::mix;
 use crate::state::hyper_nodes::DomainId;
 use crate::state::jobs::JobId;
 use crate::state::nodes::NodeId;
@@ -64,6 +66,8 @@ const GATES: &[(Hooks, Flag)] = &[
 pub struct Pipeline {
     /// Actions in order.
     pub actions: Vec<Box<dyn Action>>,
+    /// Their names.
+    pub action_names: Vec<&'static str>,
     /// Action `enqueue` is configured: jobs must be admitted before they are placed.
     pub admits: bool,
     /// Queues take back what they deserve.
@@ -94,8 +98,9 @@ impl Pipeline {
         let mut pipeline = Self { switches: PredicateSwitches::NONE, ..Self::default() };
         for name in &conf.actions {
             match registry::ACTIONS.iter().find(|(known, _)| known == name) {
-                Some((_, make)) => {
+                Some((name, make)) => {
                     let mut action = make();
+                    pipeline.action_names.push(name);
                     if let Some(arguments) = conf.action(name) {
                         let mut wrong = Vec::new();
                         action.configure(arguments, &mut wrong);
@@ -174,10 +179,52 @@ impl Pipeline {
     }
 
     /// Opens a session.
-    pub fn open(&mut self, state: &State) {
-        for slot in self.with_mut(Hooks::OPEN) {
-            slot.plugin.open(state);
+    pub fn open(&mut self, state: &State, laps: &mut dyn Laps) {
+        for slot in &mut self.slots {
+            if slot.hooks.contains(Hooks::OPEN) {
+                slot.plugin.open(state);
+            }
+            laps.lap(Lap::PluginOpen(slot.name));
         }
+    }
+
+    /// What a plugin that gives queues shares knows of one; the first one's word.
+    pub fn queue_share(&self, state: &State, queue: QueueId) -> Option<QueueShare> {
+        let mut slots = self.slots.iter();
+        let mut share = slots.find_map(|slot| slot.plugin.queue_share(state, queue))?;
+        share.overused |= self.overused(state, queue);
+        Some(share)
+    }
+
+    /// What answers in searches for victims depend on; `None` where a plugin cannot tell.
+    pub fn figures(&self, state: &State) -> Option<Figures> {
+        let mut all = Figures::default();
+        for slot in self.searched() {
+            let Figures { exact, drifting } = slot.plugin.figures(state)?;
+            all.exact = mix([all.exact, exact]);
+            all.drifting.extend(drifting);
+        }
+        Some(all)
+    }
+
+    /// The moment from which on time alone may change an answer in a search for a job.
+    pub fn answers_until_ms(&self, state: &State, job: JobId) -> i64 {
+        let until_ms = self.searched().map(|slot| slot.plugin.answers_until_ms(state, job));
+        until_ms.min().unwrap_or(i64::MAX)
+    }
+
+    /// A search for victims begins.
+    pub fn begin_search(&mut self) {
+        self.slots.iter_mut().for_each(|slot| slot.plugin.begin_search());
+    }
+
+    /// So far drifting figures may move against each other without another answer in the search that began last.
+    pub fn leeway(&self) -> i128 {
+        self.searched().map(|slot| slot.plugin.leeway()).min().unwrap_or(i128::MAX)
+    }
+
+    fn searched(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(|slot| slot.hooks.intersects(Hooks::SEARCHED))
     }
 
     /// Tells of a placement.
@@ -188,8 +235,16 @@ impl Pipeline {
     }
 
     /// What plugins say about queues at the end of a session.
-    pub fn queue_words(&mut self, state: &State) -> Vec<(QueueId, QueueWord)> {
-        self.with_mut(Hooks::QUEUE_WORDS).flat_map(|slot| slot.plugin.queue_words(state)).collect()
+    pub fn queue_words(&mut self, state: &State, laps: &mut dyn Laps) -> Vec<(QueueId, QueueWord)> {
+        let mut words = Vec::new();
+        laps.lap(Lap::Told);
+        for slot in &mut self.slots {
+            if slot.hooks.contains(Hooks::QUEUE_WORDS) {
+                words.extend(slot.plugin.queue_words(state));
+            }
+            laps.lap(Lap::PluginClose(slot.name));
+        }
+        words
     }
 
     /// Key that orders jobs, without the tie-break.
@@ -289,6 +344,12 @@ impl Pipeline {
         };
         let victims = by_tiers(self.with(hook).map(|slot| (slot.tier, answer(slot))));
         self.unprotected(state, evictor, victims)
+    }
+
+    /// A shield protects whoever is in this queue.
+    pub fn spares(&self, state: &State, evictor: &Evictor, giver: QueueId) -> bool {
+        let mut shields = self.with(evictor.why.hook() | Hooks::SHIELD);
+        shields.any(|slot| slot.plugin.spares(state, evictor, giver))
     }
 
     /// Those victims whom no shield protects, and no more of them than may go together.

@@ -41,6 +41,7 @@ use crate::state::hyper_nodes::{DomainId, Limit};
 use crate::state::jobs::JobId;
 use crate::state::nodes::NodeId;
 use crate::state::queues::QueueId;
+use crate::state::resource::Vector;
 use crate::state::sub_jobs::SubJobId;
 use crate::state::tasks::{NO_JOB, NO_TASK, TaskId};
 
@@ -225,6 +226,23 @@ pub enum EvictFor {
     Shuffle,
 }
 
+impl Hooks {
+    /// What a search for victims asks.
+    pub const SEARCHED: Self = Self::JOB_ORDER
+        .union(Self::QUEUE_ORDER)
+        .union(Self::VICTIM_QUEUE_ORDER)
+        .union(Self::TASK_ORDER)
+        .union(Self::HYPER_NODE_ORDER)
+        .union(Self::HYPER_NODE_GRADIENT)
+        .union(Self::ALLOCATABLE)
+        .union(Self::PREEMPTIVE)
+        .union(Self::PREEMPTABLE)
+        .union(Self::RECLAIMABLE)
+        .union(Self::UNIFIED_EVICTABLE)
+        .union(Self::JOB_PIPELINED)
+        .union(Self::JOB_STARVING);
+}
+
 impl EvictFor {
     /// The extension point whose answers decide.
     pub fn hook(self) -> Hooks {
@@ -294,6 +312,19 @@ pub enum QueueWord {
     Warning(String),
 }
 
+/// What a plugin that gives queues shares knows of a queue, for those who watch.
+#[derive(Clone, Debug, Default)]
+pub struct QueueShare {
+    /// What it deserves.
+    pub deserved: Vector,
+    /// What it may reach; an absent dimension has no limit.
+    pub real_capability: Vector,
+    /// Largest part of its deserved amounts that it has.
+    pub share: f64,
+    /// It has all that it deserves.
+    pub overused: bool,
+}
+
 /// A placement, an eviction, or the undoing of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delta {
@@ -305,6 +336,16 @@ pub struct Delta {
     pub queue: QueueId,
     /// Number of tasks: negative when evicted or when a placement is undone.
     pub count: i64,
+}
+
+/// What a plugin's answers in a search for victims depend on, beyond what the state's epochs and [`State::placed`] show: what it
+/// derives when a session opens from elsewhere, or from time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Stands for figures of which each change may change an answer.
+    pub exact: u64,
+    /// Figures that grow with time and only count in comparisons with each other; see [`Plugin::leeway`].
+    pub drifting: Vec<i128>,
 }
 
 /// A plugin.
@@ -343,6 +384,26 @@ pub trait Plugin: Send + std::fmt::Debug {
     /// Derives figures of its own when a session opens.
     fn open(&mut self, state: &State) {}
 
+    /// What its answers in searches for victims depend on; `None`: it cannot tell, and searches that failed are repeated. Plugins
+    /// that say nothing in such searches are not asked.
+    fn figures(&self, state: &State) -> Option<Figures> {
+        None
+    }
+
+    /// The moment, after now, from which on time alone may change its answers in a search for this job.
+    fn answers_until_ms(&self, state: &State, job: JobId) -> i64 {
+        i64::MAX
+    }
+
+    /// A search for victims begins: from now on it keeps its [`Plugin::leeway`].
+    fn begin_search(&mut self) {}
+
+    /// So far its drifting figures may move against each other with every answer since the search began staying the same: by less
+    /// than this.
+    fn leeway(&self) -> i128 {
+        i128::MAX
+    }
+
     /// Follows placements and evictions.
     fn account(&mut self, state: &State, delta: &Delta) {}
 
@@ -351,6 +412,11 @@ pub trait Plugin: Send + std::fmt::Debug {
 
     /// Part of the key that orders queues.
     fn queue_order(&self, state: &State, queue: QueueId, key: &mut OrderKey) {}
+
+    /// What it knows of a queue's share, as of the last session; `None` for plugins that give none.
+    fn queue_share(&self, state: &State, queue: QueueId) -> Option<QueueShare> {
+        None
+    }
 
     /// Part of the key that orders queues as victims of a queue that needs room: the smaller key gives first.
     fn victim_queue_order(
@@ -423,6 +489,11 @@ pub trait Plugin: Send + std::fmt::Debug {
     /// Keeps the tasks that may be victims, in their order; `Abstain` when it does not care.
     fn victims(&self, state: &State, evictor: &Evictor, keep: &mut Vec<TaskId>) -> Vote {
         Vote::Abstain
+    }
+
+    /// A shield that keeps every pod of one queue from another: what [`Plugin::victims`] would say of each of them.
+    fn spares(&self, state: &State, evictor: &Evictor, giver: QueueId) -> bool {
+        false
     }
 
     /// Keeps as many victims as may go together, in their order. Asked last, about those that no vote and no shield objects

@@ -10,6 +10,8 @@ use tephra_api::conf::SchedulerConf;
 use crate::decision::{Decision, PodRef};
 use crate::event::Event;
 use crate::index::kernel::Backend;
+use crate::laps::{Efforts, Lap, Laps, Untimed};
+use crate::overview::Overview;
 use crate::pipeline::Pipeline;
 use crate::probe::Probe;
 use crate::session::Session;
@@ -48,6 +50,10 @@ pub struct SessionReport {
     pub evicted: u32,
     /// Gangs that were tried and could not be placed.
     pub refused: u32,
+    /// What evictions took.
+    pub efforts: Efforts,
+    /// Searches for pods that could make room that were carried out: those whose answer is known to be no are not.
+    pub searches: u32,
     /// True when something is still waiting that a later session might place without any new event
     /// (for example a gang admitted in this session after allocate had run).
     pub again: bool,
@@ -77,6 +83,7 @@ pub struct Core {
     pub(crate) backend: Backend,
     options: Options,
     sessions: u64,
+    remembers: bool,
     placements: Vec<Placement>,
 }
 
@@ -91,6 +98,7 @@ impl Core {
             backend: Backend::detect(),
             options,
             sessions: 0,
+            remembers: true,
             placements: Vec::new(),
         };
         core.configure(conf);
@@ -101,6 +109,13 @@ impl Core {
     #[must_use]
     pub fn with_backend(mut self, backend: Backend) -> Self {
         self.backend = backend;
+        self
+    }
+
+    /// Repeats every search that failed, for tests and measurements.
+    #[must_use]
+    pub fn without_memory(mut self) -> Self {
+        self.remembers = false;
         self
     }
 
@@ -119,6 +134,7 @@ impl Core {
         self.state.reservations = Reservations::default();
         self.state.released();
         for job in 0..self.state.jobs.len() as u32 {
+            self.state.jobs[job as usize].futile.clear();
             if self.state.jobs[job as usize].live {
                 self.state.touch_job(job);
             }
@@ -148,6 +164,11 @@ impl Core {
 
     /// Runs one cycle at the given time.
     pub fn session(&mut self, now_ms: i64) -> SessionReport {
+        self.timed_session(now_ms, &mut Untimed)
+    }
+
+    /// Runs one cycle at the given time, and tells when a part of it has ended.
+    pub fn timed_session(&mut self, now_ms: i64, laps: &mut dyn Laps) -> SessionReport {
         self.state.changed = false;
         self.sessions += 1;
         self.state.now_ms = now_ms;
@@ -157,7 +178,8 @@ impl Core {
         for job in std::mem::take(&mut self.state.dirty_jobs) {
             self.state.refresh_job(job);
         }
-        self.open();
+        self.open(laps);
+        laps.lap(Lap::Open);
         let mut session = Session {
             state: &mut self.state,
             pipeline: &mut self.pipeline,
@@ -172,6 +194,7 @@ impl Core {
             trial_reasons: FxHashMap::default(),
             worksheets: FxHashMap::default(),
             scope: None,
+            efforts: Efforts::default(),
             bound: 0,
             evicted: 0,
             refused: 0,
@@ -181,9 +204,13 @@ impl Core {
             told_to_wait: None,
             denominated: FxHashSet::default(),
             losses: None,
+            searches: 0,
+            looks_at_victims: false,
+            remembers: self.remembers,
+            outlook: None,
             line: Line::default(),
         };
-        session.run();
+        session.run(laps);
         self.placements = session
             .journal
             .open()
@@ -197,11 +224,13 @@ impl Core {
                 Op::Evict { .. } => None,
             })
             .collect();
-        session.close();
+        session.close(laps);
         let report = SessionReport {
             bound: session.bound,
             evicted: session.evicted,
             refused: session.refused,
+            efforts: session.efforts,
+            searches: session.searches,
             again: !session.touched.is_empty(),
             decisions: session.decisions,
         };
@@ -240,7 +269,7 @@ impl Core {
     }
 
     /// Opens a session for the plugins.
-    fn open(&mut self) {
+    fn open(&mut self, laps: &mut dyn Laps) {
         let zones = self.pipeline.zones(&self.state);
         if self.state.classes.set_zones(zones, &mut self.state.nodes) {
             self.state.released();
@@ -249,8 +278,14 @@ impl Core {
         self.state.refresh_queue_policies();
         self.state.derive_leaving();
         self.state.hyper_nodes.refresh(&self.state.nodes);
-        self.pipeline.open(&self.state);
+        laps.lap(Lap::Prepared);
+        self.pipeline.open(&self.state, laps);
         self.state.suspensions.lost.clear();
+    }
+
+    /// Figures of queues and jobs as they are now, for those who watch.
+    pub fn overview(&self, now_ms: i64) -> Overview {
+        crate::overview::overview(&self.state, &self.pipeline, now_ms)
     }
 
     /// Asks single extension points as in a session at the given time, for recorded calls and explanations.
@@ -259,7 +294,7 @@ impl Core {
         for job in std::mem::take(&mut self.state.dirty_jobs) {
             self.state.refresh_job(job);
         }
-        self.open();
+        self.open(&mut Untimed);
         Probe::new(self)
     }
 

@@ -6,6 +6,7 @@ pub mod broken;
 mod choose;
 pub mod close;
 mod domain;
+pub mod futile;
 mod half_evicted;
 pub mod hunt;
 mod nominate;
@@ -30,6 +31,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::decision::{Decision, Notice};
 use crate::index::kernel::Backend;
+use crate::laps::{Efforts, Lap, Laps};
 use crate::pipeline::Pipeline;
 use crate::state::State;
 use crate::state::classes::ClassId;
@@ -107,6 +109,8 @@ pub struct Session<'s> {
     pub worksheets: FxHashMap<JobId, worksheet::Worksheet>,
     /// Only these nodes are looked at, a bit per slot: those of the hypernode that a gang is being placed in.
     pub(crate) scope: Option<Arc<[u64]>>,
+    /// What evictions took.
+    pub efforts: Efforts,
     /// Pods committed.
     pub bound: u32,
     /// Pods evicted.
@@ -124,21 +128,30 @@ pub struct Session<'s> {
     /// Waiting pods whose nomination ended, which is still to be told.
     pub denominated: FxHashSet<TaskId>,
     /// What jobs would lose, once it was asked for.
-    pub(crate) losses: Option<Arc<FxHashMap<JobId, i64>>>,
+    pub(crate) losses: Option<Arc<suspend::Losses>>,
+    /// Searches for room that were carried out.
+    pub searches: u32,
+    /// The search that began last came so far that it looked at single victims.
+    pub(crate) looks_at_victims: bool,
+    /// Searches that failed are remembered.
+    pub(crate) remembers: bool,
+    /// What searches that failed are compared with.
+    pub(crate) outlook: Option<futile::Outlook>,
     /// Who is at the head of the line in this session.
     pub(crate) line: reservation::Line,
 }
 
 impl Session<'_> {
     /// Runs the actions of the configuration in order.
-    pub fn run(&mut self) {
+    pub fn run(&mut self, laps: &mut dyn Laps) {
         self.tell_bind_errors();
         self.tell_hyper_node_problems();
         self.finish_evictions();
         self.reserve_nominated();
         let mut actions = std::mem::take(&mut self.pipeline.actions);
-        for action in &mut actions {
+        for (action, name) in actions.iter_mut().zip(self.pipeline.action_names.clone()) {
             action.run(self);
+            laps.lap(Lap::Action(name));
         }
         self.pipeline.actions = actions;
     }

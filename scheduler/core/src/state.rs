@@ -5,6 +5,7 @@
 pub mod apply;
 pub mod classes;
 pub mod disruption;
+pub mod fingerprint;
 pub mod hyper_nodes;
 pub mod job_budget;
 pub mod jobs;
@@ -37,6 +38,7 @@ use crate::planted::{Bug, planted};
 use crate::stateful::StatefulState;
 use classes::Classes;
 use disruption::Budgets;
+use fingerprint::Fingerprint;
 use hyper_nodes::HyperNodes;
 use jobs::{Job, JobId};
 use nodes::{NO_NODE, NodeId, Nodes};
@@ -104,6 +106,13 @@ pub struct State {
     pub quota_epoch: u64,
     /// Moves when a queue came, went, or its object changed.
     pub queue_epoch: u64,
+    /// Moves when something changed of pods with nodes, their jobs or what protects them that neither [`State::placed`] nor the
+    /// other epochs show.
+    pub prey_epoch: u64,
+    /// Which pods have nodes, and how they stand there.
+    pub placed: Fingerprint,
+    /// When the last cooldown ends of all pods that ever came.
+    pub cooling_until_ms: i64,
     /// Time of the latest session, in milliseconds since 1970.
     pub now_ms: i64,
     /// Time zone of windows that are given as times of day; `None` is UTC.
@@ -279,12 +288,15 @@ impl State {
             self.account(task, -1);
             self.tasks[task].stuck = stuck;
             self.account(task, 1);
+            // How many others its gang needs, or can spare, has changed.
+            self.prey_epoch += 1;
         }
     }
 
     /// Commits a tentative placement: the bind is under way from now on. Both statuses weigh the same in every
     /// ledger, so only the counters move.
     pub fn set_binding(&mut self, task: TaskId) {
+        self.placed.add(fingerprint::of_placed(task, &self.tasks[task]), -1);
         let row = &mut self.tasks[task];
         let job = &mut self.jobs[row.job as usize];
         let role = job.role_mut(row.role);
@@ -298,6 +310,7 @@ impl State {
         }
         row.status = Status::Binding;
         row.started_ms = self.now_ms;
+        self.placed.add(fingerprint::of_placed(task, &self.tasks[task]), 1);
     }
 
     /// A pod ended well: the next session knows how long it ran.
@@ -325,6 +338,9 @@ impl State {
     /// Adds or removes a task's numbers in its job and queue.
     fn account(&mut self, task: TaskId, sign: i64) {
         let row = &self.tasks[task];
+        if row.status != Status::Pending {
+            self.placed.add(fingerprint::of_placed(task, row), sign);
+        }
         if row.job == NO_JOB {
             return;
         }

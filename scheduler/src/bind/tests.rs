@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tephra_api::clock::SystemClock;
 use tokio::time::Instant;
 
 use super::*;
@@ -10,7 +11,8 @@ use crate::fence::Fence;
 use crate::scripted::{Answer, Script};
 
 fn bind() -> Bind {
-    Bind { pod: PodRef::new("ns", "a", "uid-a"), node: "n1".into() }
+    let pod = PodRef::new("ns", "a", "uid-a");
+    Bind { pod, node: "n1".into(), created_ms: 0, decided: Instant::now() }
 }
 
 fn pod(uid: &str, node: Option<&str>) -> Answer {
@@ -119,7 +121,8 @@ async fn no_more_binds_than_the_limit_are_in_flight_and_all_are_reported() {
         .collect();
     send.send(binds).unwrap();
     drop(send);
-    run(queue, outcomes, writer, 3, Arc::default()).await;
+    let watch = Watch { metrics: Arc::default(), clock: Arc::new(SystemClock) };
+    run(queue, outcomes, writer, 3, watch).await;
     let mut uids = Vec::new();
     while let Some(Event::BindOk(uid)) = reported.recv().await {
         uids.push(uid);

@@ -25,7 +25,7 @@ fn dispatcher() -> (Dispatcher, Sent) {
     let (statuses, written) = unbounded_channel();
     let (notices, told) = unbounded_channel();
     let outbox = Outbox { binds, evictions, statuses, notices };
-    let dispatcher = Dispatcher::new(outbox, Arc::new(Fixed), "volcano".to_owned());
+    let dispatcher = Dispatcher::new(outbox, Arc::new(Fixed), "volcano".to_owned(), Arc::default());
     (dispatcher, Sent { binds: bound, statuses: written, notices: told })
 }
 
@@ -76,7 +76,9 @@ fn a_bind_drops_a_waiting_condition_first() {
         group: ObjectKey::new("ns", "g"),
         min_member: 1,
         ready_before: 0,
+        group_created_ms: 0,
         binds: vec![(pod(), "n1".into())],
+        created_ms: vec![0],
     }));
     sent.statuses.try_recv().unwrap();
     assert!(matches!(sent.statuses.try_recv(), Ok(Message::Binding(_, true))));
@@ -105,7 +107,9 @@ fn a_pod_that_the_server_said_is_bound_stays_bound_although_older_events_come_la
         group: ObjectKey::new("ns", "g"),
         min_member: 1,
         ready_before: 0,
+        group_created_ms: 0,
         binds: vec![(pod(), "n1".into())],
+        created_ms: vec![0],
     }));
     assert_eq!(seen(&mut dispatcher, None), None);
     dispatcher.observe(&mut Event::BindOk("u".to_owned()));

@@ -79,6 +79,11 @@ pub(super) struct Store {
 }
 
 impl Store {
+    /// The object is known.
+    pub(super) fn has(&self, id: &Id) -> bool {
+        self.known.contains_key(id)
+    }
+
     /// An object was added or changed. Version 0 means that the version is not known and is never compared.
     pub(super) fn set(&mut self, id: &Id, version: u64, fingerprint: u64) -> Verdict {
         if older(version, self.gone.get(id).copied()) {

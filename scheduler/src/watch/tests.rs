@@ -1,6 +1,7 @@
 //! A reader against a scripted API server. Requests beyond the script hang, as an idle watch does.
 
 use serde_json::json;
+use tephra_api::clock::SystemClock;
 use tephra_process::serve::MetricsText;
 
 use super::kind::{HYPER_NODES, Nodes, Pods, QUEUES};
@@ -41,6 +42,7 @@ async fn read<K: Kind>(kind: K, answers: Vec<Answer>) -> Read {
         client: script.client(),
         feed,
         metrics: Arc::default(),
+        clock: Arc::new(SystemClock),
         audit_period: Duration::from_secs(100_000),
         seed: 1,
     };
@@ -253,6 +255,7 @@ async fn an_event_lost_silently_is_found_by_the_next_comparison_with_a_list() {
         client: script.client(),
         feed,
         metrics: metrics.clone(),
+        clock: Arc::new(SystemClock),
         audit_period: Duration::from_secs(300),
         seed: 1,
     };
@@ -269,7 +272,7 @@ async fn an_event_lost_silently_is_found_by_the_next_comparison_with_a_list() {
         }
     }
     assert_eq!(events, ["a x", "a y"]);
-    assert!(metrics.text().contains(r#"tephra_cache_drift_total{kind="Node"} 1"#));
+    assert!(metrics.text().await.contains(r#"tephra_cache_drift_total{kind="Node"} 1"#));
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, bail};
 
 /// Exit code of `build.sh` when it has nothing to build with.
-const NO_TOOLS: i32 = 3;
+pub(crate) const NO_TOOLS: i32 = 3;
 
 /// A folder with at least `etcd` and `kube-apiserver`.
 #[derive(Clone, Debug)]

@@ -13,6 +13,7 @@ mod fault;
 mod foreign;
 mod gang;
 mod lease;
+mod metrics;
 mod plain;
 mod quota;
 mod suspend;

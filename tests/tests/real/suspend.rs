@@ -2,6 +2,7 @@
 //! it is let. The cases here play the scheduler's part of the protocol, and the training script's; [`whole`] has the scheduler too.
 
 mod kinds;
+mod person;
 mod whole;
 
 use jiff::{SignedDuration, Timestamp};

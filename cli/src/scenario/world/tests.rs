@@ -154,7 +154,9 @@ fn a_bind_of_a_bound_pod_is_a_violation() {
         group: tephra_core::event::ObjectKey::new("default", "g"),
         min_member: 1,
         ready_before: 0,
+        group_created_ms: 0,
         binds: vec![(reference(&world, "a"), Arc::from("n1"))],
+        created_ms: vec![0],
     };
     world.carry_out(Decision::Bind(again));
     assert!(world.violations().contains(&"default/a was bound twice".to_owned()));

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::metrics::PodGroupCounts;
+
 /// PodGroups of one queue by phase, as in `status` of a Queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
@@ -25,6 +27,12 @@ impl Counts {
             _ => return, // not decided yet
         };
         *count = count.saturating_add(difference);
+    }
+
+    /// The same, for metrics.
+    pub(super) fn for_metrics(self) -> PodGroupCounts {
+        let Counts { unknown, pending, running, inqueue, completed } = self;
+        PodGroupCounts { inqueue, pending, running, unknown, completed }
     }
 
     /// Fields for a merge patch of the status.

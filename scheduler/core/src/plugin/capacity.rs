@@ -17,9 +17,12 @@ mod victims;
 
 use tephra_api::conf::Arguments;
 
-use super::{Admission, Delta, EvictFor, Evictor, Hooks, OrderKey, Plugin, Vote, quota};
+use super::{
+    Admission, Delta, EvictFor, Evictor, Figures, Hooks, OrderKey, Plugin, QueueShare, Vote, quota,
+};
 use crate::event::QueueState;
 use crate::state::classes::ClassId;
+use crate::state::fingerprint::mix;
 use crate::state::jobs::JobId;
 use crate::state::queues::QueueId;
 use crate::state::resource::{Dim, Ledger, PODS, Vector, le};
@@ -154,6 +157,13 @@ impl Plugin for Capacity {
         }
     }
 
+    /// What queues have follows from where pods stand, but what they deserve may move with what others ask for.
+    fn figures(&self, _: &State) -> Option<Figures> {
+        let of_queue =
+            |at: &Attributes| mix([&at.deserved, &at.real_capability].map(quota::imprint));
+        Some(Figures { exact: mix(self.queues.iter().map(of_queue)), drifting: Vec::new() })
+    }
+
     /// Ancestors follow at once, with their shares (P25).
     fn account(&mut self, state: &State, delta: &Delta) {
         let request = &state.classes.list[delta.class as usize].request;
@@ -197,6 +207,16 @@ impl Plugin for Capacity {
             push(at, key);
             key.push(i64::from(state.queue_tree.rank(at)));
         }
+    }
+
+    /// Overused is a queue that has all it deserves in every dimension of it.
+    fn queue_share(&self, _: &State, queue: QueueId) -> Option<QueueShare> {
+        let Attributes { deserved, real_capability, share } =
+            self.queues.get(queue as usize)?.clone();
+        let allocated = &self.sums.get(queue as usize)?.allocated;
+        let has = |dim| le(deserved.get(dim), allocated.get(dim) as f64);
+        let overused = !deserved.is_empty() && deserved.dims().all(has);
+        Some(QueueShare { deserved, real_capability, share, overused })
     }
 
     /// The closest relatives of the queue in need give first.

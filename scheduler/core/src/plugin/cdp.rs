@@ -2,7 +2,7 @@
 //! placed again does not move at once. The time is its label, else its annotation, `volcano.sh/cooldown-time`; one that cannot be
 //! read protects nobody. No arguments.
 
-use super::{Evictor, Hooks, Plugin, Vote};
+use super::{Evictor, Figures, Hooks, Plugin, Vote};
 use crate::state::State;
 use crate::state::status::Status;
 use crate::state::tasks::TaskId;
@@ -19,6 +19,11 @@ impl Plugin for Cdp {
             | Hooks::RECLAIMABLE
             | Hooks::UNIFIED_EVICTABLE
             | Hooks::VICTIM_TASKS
+    }
+
+    /// The end of a cooldown is not looked for: as long as any may last, nothing is certain.
+    fn figures(&self, state: &State) -> Option<Figures> {
+        (state.cooling_until_ms <= state.now_ms).then(Figures::default)
     }
 
     /// The clock starts when the pod was scheduled, and protects it once it runs (P81).

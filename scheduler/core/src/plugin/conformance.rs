@@ -1,6 +1,6 @@
 //! Plugin `conformance`: system pods are nobody's victims. No arguments.
 
-use super::{Evictor, Hooks, Plugin, Vote};
+use super::{Evictor, Figures, Hooks, Plugin, Vote};
 use crate::state::State;
 use crate::state::tasks::TaskId;
 
@@ -15,6 +15,11 @@ impl Plugin for Conformance {
             | Hooks::RECLAIMABLE
             | Hooks::UNIFIED_EVICTABLE
             | Hooks::VICTIM_TASKS
+    }
+
+    /// The state alone decides.
+    fn figures(&self, _: &State) -> Option<Figures> {
+        Some(Figures::default())
     }
 
     /// Drops pods of the two system priority classes and of namespace `kube-system`.

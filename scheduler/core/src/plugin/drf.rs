@@ -8,7 +8,7 @@ mod tests;
 
 use rustc_hash::FxHashMap;
 
-use super::{Delta, EvictFor, Evictor, Hooks, OrderKey, Plugin, Vote};
+use super::{Delta, EvictFor, Evictor, Figures, Hooks, OrderKey, Plugin, Vote};
 use crate::state::State;
 use crate::state::jobs::JobId;
 use crate::state::queues::QueueId;
@@ -60,6 +60,11 @@ impl Plugin for Drf {
         if let Some(hierarchy) = &mut self.hierarchy {
             *hierarchy = Hierarchy::derive(state);
         }
+    }
+
+    /// The tree moves with everything that jobs ask for.
+    fn figures(&self, _: &State) -> Option<Figures> {
+        self.hierarchy.is_none().then(Figures::default)
     }
 
     fn account(&mut self, state: &State, delta: &Delta) {

@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 use tephra_api::reasons;
 
-use super::{Evictor, Hooks, Invalid, OrderKey, Plugin, Vote};
+use super::{Evictor, Figures, Hooks, Invalid, OrderKey, Plugin, Vote};
 use crate::planted::{Bug, planted};
 use crate::state::State;
 use crate::state::jobs::JobId;
@@ -29,6 +29,11 @@ impl Plugin for Gang {
             | Hooks::SHIELD
             | Hooks::RECLAIMABLE
             | Hooks::UNIFIED_EVICTABLE
+    }
+
+    /// The state alone decides.
+    fn figures(&self, _: &State) -> Option<Figures> {
+        Some(Figures::default())
     }
 
     fn job_valid(&self, state: &State, job: JobId) -> Result<(), Invalid> {

@@ -18,7 +18,7 @@ mod sums;
 
 use tephra_api::conf::Arguments;
 
-use super::{DomainSearch, Hooks, Plugin, weight};
+use super::{DomainSearch, Figures, Hooks, Plugin, weight};
 use crate::state::State;
 use crate::state::hyper_nodes::{DomainId, Limit, Tree};
 use crate::state::jobs::JobId;
@@ -83,6 +83,11 @@ impl Plugin for NetworkTopologyAware {
         self.fading = fading.filter(|fading| *fading >= 0.0).unwrap_or(0.8);
         let most = arguments.int("hypernode.gradient.evict.max-hypernodes", warnings);
         self.most_for_eviction = most.filter(|most| *most > 0).map_or(8, |most| most as usize);
+    }
+
+    /// The state alone decides.
+    fn figures(&self, _: &State) -> Option<Figures> {
+        Some(Figures::default())
     }
 
     fn hyper_node_gradient(&self, state: &State, search: &DomainSearch) -> Vec<Vec<DomainId>> {

@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Evictor, Hooks, Plugin, Vote};
+use super::{Evictor, Figures, Hooks, Plugin, Vote};
 use crate::state::State;
 use crate::state::tasks::{Task, TaskId};
 
@@ -21,6 +21,11 @@ impl Plugin for Pdb {
             | Hooks::RECLAIMABLE
             | Hooks::UNIFIED_EVICTABLE
             | Hooks::VICTIM_TASKS
+    }
+
+    /// What is left of a budget follows evictions that are over, and their age.
+    fn figures(&self, state: &State) -> Option<Figures> {
+        state.budgets.is_empty().then(Figures::default)
     }
 
     /// Drops pods of which not even one may go.

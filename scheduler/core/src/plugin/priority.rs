@@ -1,7 +1,7 @@
 //! Plugin `priority`: order by priority, preempt only downwards. Job priority comes from the PodGroup's
 //! priority class, task priority from annotation or pod. No arguments.
 
-use super::{EvictFor, Evictor, Hooks, OrderKey, Plugin, Vote};
+use super::{EvictFor, Evictor, Figures, Hooks, OrderKey, Plugin, Vote};
 use crate::state::State;
 use crate::state::jobs::JobId;
 use crate::state::status::Status;
@@ -20,6 +20,11 @@ impl Plugin for Priority {
             | Hooks::SHIELD
             | Hooks::UNIFIED_EVICTABLE
             | Hooks::JOB_STARVING
+    }
+
+    /// The state alone decides.
+    fn figures(&self, _: &State) -> Option<Figures> {
+        Some(Figures::default())
     }
 
     fn job_order(&self, state: &State, job: JobId, key: &mut OrderKey) {

@@ -5,10 +5,11 @@
 
 use crate::event::QueueState;
 use crate::plugin::division::{Part, divide};
-use crate::plugin::quota::{self, at_least, real_capability, share_of};
-use crate::plugin::{Admission, Delta, Hooks, OrderKey, Plugin, Vote};
+use crate::plugin::quota::{self, at_least, imprint, real_capability, share_of};
+use crate::plugin::{Admission, Delta, Figures, Hooks, OrderKey, Plugin, QueueShare, Vote};
 use crate::state::State;
 use crate::state::classes::ClassId;
+use crate::state::fingerprint::mix;
 use crate::state::jobs::JobId;
 use crate::state::queues::{Queue, QueueId};
 use crate::state::resource::{CPU, Dim, Ledger, MEMORY, PODS, Vector, le};
@@ -90,6 +91,13 @@ impl Plugin for Proportion {
         }
     }
 
+    fn figures(&self, _: &State) -> Option<Figures> {
+        let of_queue = |at: &Attributes| {
+            mix([imprint(&at.deserved), imprint(&at.real_capability), at.share.to_bits()])
+        };
+        Some(Figures { exact: mix(self.queues.iter().map(of_queue)), drifting: Vec::new() })
+    }
+
     fn account(&mut self, state: &State, delta: &Delta) {
         let at = delta.queue as usize;
         if let Some(attributes) = self.queues.get_mut(at) {
@@ -101,6 +109,12 @@ impl Plugin for Proportion {
     fn queue_order(&self, state: &State, queue: QueueId, key: &mut OrderKey) {
         key.push(-i64::from(state.queues[queue as usize].priority));
         key.push_f64(self.queues.get(queue as usize).map_or(0.0, |attributes| attributes.share));
+    }
+
+    fn queue_share(&self, _: &State, queue: QueueId) -> Option<QueueShare> {
+        let Attributes { deserved, real_capability, share } =
+            self.queues.get(queue as usize)?.clone();
+        Some(QueueShare { deserved, real_capability, share, overused: false })
     }
 
     /// Nothing deserved is left in any dimension (P16, P18).

@@ -5,6 +5,7 @@
 use crate::planted::{Bug, planted};
 use crate::state::State;
 use crate::state::classes::ClassId;
+use crate::state::fingerprint::mix;
 use crate::state::queues::QueueId;
 use crate::state::resource::{CPU, Dim, EPSILON, Ledger, MEMORY, PODS, Vector, share};
 
@@ -15,6 +16,11 @@ pub(super) fn at_least(dims: &mut Vec<Dim>, vector: &Vector) {
             dims.push(dim);
         }
     }
+}
+
+/// One number for a vector.
+pub(super) fn imprint(vector: &Vector) -> u64 {
+    mix(vector.dims().flat_map(|dim| [u64::from(dim), vector.get(dim).to_bits()]))
 }
 
 /// What `spec.capability` allows in a dimension; `None` where it says nothing. 0 cpu or memory means "not limited"

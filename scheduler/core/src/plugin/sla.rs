@@ -11,7 +11,7 @@
 
 use tephra_api::conf::Arguments;
 
-use super::{Admission, Hooks, OrderKey, Plugin, Vote};
+use super::{Admission, Figures, Hooks, OrderKey, Plugin, Vote};
 use crate::state::State;
 use crate::state::jobs::JobId;
 use crate::state::waiting::positive_ms;
@@ -54,6 +54,16 @@ impl Plugin for Sla {
                 "argument {WAITING_TIME} must be a positive duration like 1h30m, not {text:?}: ignored"
             ));
         }
+    }
+
+    /// The state decides, and [`Plugin::answers_until_ms`] tells of the deadline.
+    fn figures(&self, _: &State) -> Option<Figures> {
+        Some(Figures::default())
+    }
+
+    fn answers_until_ms(&self, state: &State, job: JobId) -> i64 {
+        let deadline_ms = self.deadline_ms(state, job);
+        deadline_ms.filter(|&deadline_ms| deadline_ms > state.now_ms).unwrap_or(i64::MAX)
     }
 
     /// The earlier deadline first, jobs without one last.

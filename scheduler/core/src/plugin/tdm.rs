@@ -17,7 +17,7 @@ use jiff::tz::TimeZone;
 use rustc_hash::FxHashMap;
 use tephra_api::conf::Arguments;
 
-use super::{Evictor, Hooks, OrderKey, Plugin, Vote};
+use super::{Evictor, Figures, Hooks, OrderKey, Plugin, Vote};
 use crate::event::Labels;
 use crate::matching::revocable::{Zone, Zones, zone_of};
 use crate::state::State;
@@ -124,6 +124,11 @@ impl Plugin for Tdm {
             closed: closed(zone).map(Into::into),
         });
         Some(Zones { list: list.collect(), ..Zones::default() })
+    }
+
+    /// Windows that open or close change which nodes may be used, and so the state.
+    fn figures(&self, _: &State) -> Option<Figures> {
+        Some(Figures::default())
     }
 
     /// Jobs that may not be victims go first.

@@ -11,6 +11,7 @@
 //! What else a team may set stands in its QueuePolicy: where its weight comes from, its credit, its burst, and how waiting counts against priority.
 //! The plugin orders; limits and guarantees are the business of `capacity` and `proportion`.
 
+mod leeway;
 pub mod record;
 #[cfg(test)]
 mod tests;
@@ -21,14 +22,16 @@ use std::sync::Arc;
 
 use tephra_api::conf::Arguments;
 
-use super::{Delta, Evictor, Hooks, OrderKey, Plugin, QueueWord, Vote};
+use super::{Delta, Evictor, Figures, Hooks, OrderKey, Plugin, QueueWord, Vote};
 use crate::state::State;
+use crate::state::fingerprint::mix;
 use crate::state::jobs::{Job, JobId};
 use crate::state::queue_tree::ROOT;
 use crate::state::queues::QueueId;
 use crate::state::resource::Ledger;
 use crate::state::tasks::{NO_JOB, TaskId};
 use crate::state::waiting::argument_ms;
+use leeway::Leeway;
 use record::Record;
 use turns::{Turns, Waits};
 use weights::dominant_share;
@@ -54,6 +57,7 @@ pub struct Wfq {
     /// What tree and weights were derived from: `State::queue_epoch` and what nodes offer.
     derived_from: Option<(u64, Ledger)>,
     words: Vec<(QueueId, QueueWord)>,
+    leeway: Leeway,
 }
 
 /// What is known of a queue's object.
@@ -80,6 +84,7 @@ impl Default for Wfq {
             opened_ms: None,
             derived_from: None,
             words: Vec::new(),
+            leeway: Leeway::default(),
         }
     }
 }
@@ -244,7 +249,27 @@ impl Plugin for Wfq {
         self.turns.settle();
     }
 
+    /// Tags move with time and count in comparisons only. What was paid on entry in this session lies on top of them.
+    fn figures(&self, _: &State) -> Option<Figures> {
+        let flows = &self.turns.flows;
+        let entering = flows.iter().flat_map(|flow| {
+            let entering = flow.entering as u128;
+            [entering as u64, (entering >> 64) as u64]
+        });
+        let tags = |flow: &turns::Flow| [flow.service + flow.prepaid, flow.virtual_time];
+        Some(Figures { exact: mix(entering), drifting: flows.iter().flat_map(tags).collect() })
+    }
+
+    fn begin_search(&mut self) {
+        self.leeway = Leeway::default();
+    }
+
+    fn leeway(&self) -> i128 {
+        self.leeway.least()
+    }
+
     fn account(&mut self, state: &State, delta: &Delta) {
+        self.leeway.tags_moved();
         let request = &state.classes.list[delta.class as usize].request;
         let amounts = request.iter().map(|&(dim, amount)| (dim, i128::from(amount)));
         let share = dominant_share(state, amounts) * i128::from(delta.count);
@@ -293,26 +318,47 @@ impl Plugin for Wfq {
         let known = self.turns.flows.len();
         if known > preemptor as usize && known > victim as usize {
             self.turns.leads(preemptor, victim).iter().for_each(|&lead| key.push_wide(-lead));
+            self.leeway.compare(&self.turns, preemptor, victim);
         }
     }
 
-    /// A queue that shares by weight takes back only from those who had more than their turn so far: who has more at the
-    /// moment to make up for what it missed keeps it. What a queue names as deserved it gets back in any case.
     fn victims(&self, state: &State, evictor: &Evictor, keep: &mut Vec<TaskId>) -> Vote {
         if !evictor.why.is_reclaim() {
             return Vote::Abstain;
         }
         let taker = state.jobs[evictor.job as usize].queue;
-        let known = self.turns.flows.len();
-        if known <= taker as usize || state.queues[taker as usize].deserved.is_some() {
-            return Vote::Permit;
-        }
+        // Candidates come by queue.
+        let mut latest: Option<(QueueId, bool)> = None;
         keep.retain(|&task| {
             let job = state.tasks[task].job;
             let giver = if job == NO_JOB { taker } else { state.jobs[job as usize].queue };
-            known > giver as usize && self.turns.is_ahead_of(giver, taker, self.lead_ms)
+            if let Some((_, spared)) = latest.filter(|(queue, _)| *queue == giver) {
+                return !spared;
+            }
+            let spared = self.spares(state, evictor, giver);
+            latest = Some((giver, spared));
+            !spared
         });
         Vote::Permit
+    }
+
+    /// A queue that shares by weight takes back only from those who had more than their turn so far: who has more at the
+    /// moment to make up for what it missed keeps it. What a queue names as deserved it gets back in any case.
+    fn spares(&self, state: &State, evictor: &Evictor, giver: QueueId) -> bool {
+        let taker = state.jobs[evictor.job as usize].queue;
+        let known = self.turns.flows.len();
+        if !evictor.why.is_reclaim()
+            || known <= taker as usize
+            || state.queues[taker as usize].deserved.is_some()
+        {
+            return false;
+        }
+        let giver = Some(giver).filter(|&giver| known > giver as usize);
+        let beyond = giver.and_then(|giver| self.turns.beyond_lead(giver, taker, self.lead_ms));
+        beyond.is_none_or(|beyond| {
+            self.leeway.see_beyond(beyond);
+            beyond <= 0
+        })
     }
 
     /// The queue or one above it is ahead of siblings that wait, by more than its policy lets it.

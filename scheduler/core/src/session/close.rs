@@ -10,6 +10,7 @@ use super::reasons::Words;
 use super::{Refusal, Session};
 use crate::decision::{Decision, Notice, NoticeKind};
 use crate::event::{GroupCondition, PodGroupPhase, PodGroupStatus};
+use crate::laps::Laps;
 use crate::state::jobs::JobId;
 use crate::state::nodes::NO_NODE;
 use crate::state::status::Status;
@@ -17,17 +18,20 @@ use crate::state::tasks::{TaskId, Told};
 
 impl Session<'_> {
     /// Ends the session.
-    pub fn close(&mut self) {
+    pub fn close(&mut self, laps: &mut dyn Laps) {
         self.give_back_places();
         let start = self.journal.savepoint_at_start();
         self.rollback(start);
         let mut words = Words::default();
         for job in self.jobs() {
-            self.state.jobs[job as usize].held = self.is_held(job);
+            let held = self.is_held(job);
+            let row = &mut self.state.jobs[job as usize];
+            row.held = held;
+            row.sessions_below += u64::from(row.is_below());
             self.tell_job(job, &mut words);
         }
         self.tell_queues();
-        self.tell_turns();
+        self.tell_turns(laps);
         for notice in std::mem::take(&mut self.notices) {
             self.decisions.push(Decision::Notice(notice));
         }

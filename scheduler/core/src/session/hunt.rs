@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::futile::Search;
 use super::ranking::{Question, Ranking, copies};
 use super::statement::{Op, Savepoint};
+use super::suspend::Losses;
 use super::{Refusal, Session};
 use crate::event::QueueState;
-use crate::plugin::EvictFor;
+use crate::plugin::{EvictFor, Evictor};
 use crate::state::classes::ClassId;
 use crate::state::jobs::JobId;
 use crate::state::nodes::{LANES, NO_NODE, NodeId};
@@ -19,7 +21,7 @@ use crate::state::queues::QueueId;
 use crate::state::reach::Leaving;
 use crate::state::resource::PODS;
 use crate::state::status::Status;
-use crate::state::tasks::TaskId;
+use crate::state::tasks::{NO_TASK, TaskId};
 
 /// Whose pods may have to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +48,7 @@ pub struct Hunt {
     last: usize,
     stages: Vec<Stage>,
     /// What jobs lose when they are stopped, where they are suspended: of equals the one that loses least goes first.
-    pub(super) losses: Option<Arc<FxHashMap<JobId, i64>>>,
+    pub(super) losses: Option<Arc<Losses>>,
 }
 
 /// How far the search has gone for the pods of a class.
@@ -67,11 +69,19 @@ impl Session<'_> {
             return;
         }
         let whole_gangs = whole_gangs && self.may_ask_gangs();
+        let search = Search { why, prey, whole_gangs };
+        if self.is_futile(job, search) {
+            return;
+        }
+        self.searches += 1;
+        self.looks_at_victims = false;
+        self.pipeline.begin_search();
         let leaving = std::mem::take(&mut self.state.leaving);
         if self.hunt_anywhere(why, prey, job, whole_gangs) {
             self.state.derive_leaving();
         } else {
             self.state.leaving = leaving;
+            self.note_futile(job, search);
         }
     }
 
@@ -109,10 +119,8 @@ impl Session<'_> {
         if self.is_hopeless(&hunt, &tasks) {
             return false;
         }
-        if self.pipeline.suspension.is_some() && self.losses.is_none() {
-            self.losses = Some(Arc::new(self.losses()));
-        }
-        hunt.losses = self.losses.clone();
+        self.looks_at_victims = true;
+        hunt.losses = self.know_losses();
         self.sort_tasks(&mut tasks);
         let from = self.journal.savepoint();
         for task in tasks {
@@ -173,6 +181,7 @@ impl Session<'_> {
         let last = match prey {
             Prey::Queue if self.pipeline.only_below(why) => reach.below(priority),
             Prey::Queue => reach.below(priority.saturating_add(1)),
+            Prey::OtherQueues if !self.may_be_given(why, job) => 0,
             Prey::Job | Prey::OtherQueues => reach.last(),
         };
         let among = match prey {
@@ -181,6 +190,18 @@ impl Session<'_> {
             Prey::OtherQueues => None,
         };
         Hunt { why, prey, job, whole_gangs, among, last, stages: Vec::new(), losses: None }
+    }
+
+    /// There is a queue from which the job may take: without one only room that needs no victims is left.
+    fn may_be_given(&self, why: EvictFor, job: JobId) -> bool {
+        let evictor = Evictor { why, job, task: NO_TASK };
+        let own = self.state.jobs[job as usize].queue;
+        self.state.queues.iter().enumerate().any(|(queue, row)| {
+            let queue = queue as QueueId;
+            queue != own
+                && !row.allocated.is_zero()
+                && !self.pipeline.spares(self.state, &evictor, queue)
+        })
     }
 
     /// Even if everybody left who might, too few of these pods would find room.
@@ -299,6 +320,10 @@ impl Session<'_> {
                 let allowed = self.allowed_victims(hunt, stage, task, node);
                 if !self.suffice(node, &request, &allowed) {
                     return false;
+                }
+                if matches!(hunt.why, EvictFor::Preempt | EvictFor::GangPreempt) {
+                    self.efforts.attempts += 1;
+                    self.efforts.last_victims = Some(allowed.len() as u32);
                 }
                 victims = Some(allowed.into_iter());
             }

@@ -6,6 +6,7 @@ use tephra_api::reasons;
 use super::Session;
 use crate::decision::{Decision, Notice, NoticeKind};
 use crate::event::ObjectKey;
+use crate::laps::Laps;
 use crate::plugin::QueueWord;
 use crate::state::State;
 use crate::state::queue_tree::ROOT;
@@ -39,8 +40,8 @@ impl Session<'_> {
     }
 
     /// What plugins have to say about queues.
-    pub(super) fn tell_turns(&mut self) {
-        for (queue, word) in self.pipeline.queue_words(self.state) {
+    pub(super) fn tell_turns(&mut self, laps: &mut dyn Laps) {
+        for (queue, word) in self.pipeline.queue_words(self.state, laps) {
             let row = &self.state.queues[queue as usize];
             match word {
                 QueueWord::Fairness(text) => {

@@ -37,6 +37,16 @@ pub enum Op {
     },
 }
 
+impl Op {
+    /// For whom somebody is to leave, if anybody is.
+    fn evicts_for(&self) -> Option<EvictFor> {
+        match *self {
+            Self::Evict { why, .. } => Some(why),
+            Self::Place { .. } => None,
+        }
+    }
+}
+
 /// Position in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Savepoint(usize);
@@ -150,6 +160,9 @@ impl Session<'_> {
             }
         }
         let mut suspended = self.suspended_by(&ops);
+        if let Some(why) = ops.iter().find_map(|op| op.evicts_for()) {
+            self.efforts.plans.push(why.reason());
+        }
         for op in ops {
             if let Op::Evict { task, was, why } = op {
                 let victim = self.state.tasks[task].job;
@@ -177,7 +190,9 @@ impl Session<'_> {
             group: row.key.clone(),
             min_member: row.min_member() as i32,
             ready_before: ready_before as i32,
+            group_created_ms: row.group.as_ref().map_or(0, |group| group.created_ms),
             binds: Vec::with_capacity(placed.len()),
+            created_ms: Vec::with_capacity(placed.len()),
         };
         for &(task, node) in placed {
             // Allocated and Binding weigh the same in every ledger: only the counters move.
@@ -197,11 +212,13 @@ impl Session<'_> {
                 });
             }
             bind.binds.push((pod, node));
+            bind.created_ms.push(self.state.tasks[task].created_ms);
         }
         self.bound += bind.binds.len() as u32;
         self.state.touch_job(job);
         // What the gang still needs has changed.
         self.state.jobs[job as usize].parked = None;
+        self.state.jobs[job as usize].placed_ms = Some(self.state.now_ms);
         let queue = self.state.jobs[job as usize].queue;
         self.state.touch_queue(queue);
         self.touched.push(job);

@@ -12,6 +12,7 @@ use tephra_api::reasons;
 use tephra_api::suspension::{Intent, Mode};
 
 use super::Session;
+use super::futile::order_of;
 use super::hunt::{Hunt, Prey};
 use super::statement::Op;
 use crate::decision::{Decision, Notice, NoticeKind};
@@ -24,9 +25,17 @@ use crate::state::nodes::{NO_NODE, NodeId};
 use crate::state::queues::QueueId;
 use crate::state::resource::Ledger;
 use crate::state::status::Status;
-use crate::state::suspensions::{Down, Leaving, Stage};
+use crate::state::suspensions::{DAY_MS, Down, Leaving, Stage};
 use crate::state::tasks::TaskId;
 use crate::state::{Nomination, State};
+
+/// What jobs lose when they are stopped.
+#[derive(Debug)]
+pub(crate) struct Losses {
+    pub(super) by_job: FxHashMap<JobId, i64>,
+    /// Stands for the order of jobs by it.
+    pub(super) order: u64,
+}
 
 /// Looks at all suspensions before a session opens: wishes that nobody has any more are withdrawn, room whose owner does not
 /// come is free, and pods that came back take over what was held for them. Without the plugin intents are somebody else's.
@@ -47,7 +56,7 @@ fn review_intent(state: &mut State, rules: Rules, job: JobId, decisions: &mut Ve
     let row = &state.jobs[job as usize];
     let Some(Stage::Leaving(leaving)) = row.suspension.as_deref() else { return };
     let Leaving { intent, withdrawn, recorded, .. } = leaving;
-    if *recorded || *withdrawn {
+    if *recorded || *withdrawn || intent.is_a_persons() {
         return;
     }
     let patience_ms = intent.deadline.as_millisecond().saturating_add(rules.patience_ms);
@@ -71,6 +80,7 @@ fn review_intent(state: &mut State, rules: Rules, job: JobId, decisions: &mut Ve
             message,
         }));
         state.suspensions.spare(id, state.now_ms.saturating_add(rules.pair_cooldown_ms));
+        state.prey_epoch += 1;
     }
     decisions.push(Decision::Withdraw { group: key, uid });
     match state.jobs[job as usize].suspension.as_deref_mut() {
@@ -221,10 +231,52 @@ impl Session<'_> {
         own.runtime_ms.is_none_or(|runtime_ms| runtime_ms > pause_ms.saturating_mul(2))
     }
 
+    /// When, after now, time alone may next change an answer of [`Session::may_have_to_go`], whoever asks: when minimum run times
+    /// end, and rests of those who could be victims.
+    pub(super) fn rests_until_ms(&self) -> i64 {
+        if self.pipeline.suspension.is_none() {
+            return i64::MAX;
+        }
+        let state = &*self.state;
+        let running = state.jobs.iter().filter(|row| row.live && row.runs_pods());
+        let ends = running.flat_map(|row| {
+            let min_ms = state.queue_policy(row.queue).min_runtime_ms;
+            let tasks = row.tasks.iter().filter(move |_| min_ms > 0);
+            let runtimes =
+                tasks.map(move |&task| state.tasks[task].started_ms.saturating_add(min_ms));
+            let past = &state.suspensions;
+            let rests = row.group.iter().flat_map(|group| {
+                let days = past.times(&group.id).map(|at_ms| at_ms.saturating_add(DAY_MS));
+                days.chain(past.spared_until(&group.id))
+            });
+            runtimes.chain(rests)
+        });
+        ends.filter(|&at_ms| at_ms > state.now_ms).min().unwrap_or(i64::MAX)
+    }
+
+    /// The same for what a job itself must not do: make those go for whom it went.
+    pub(super) fn pairs_rest_until_ms(&self, job: JobId) -> i64 {
+        let Some(rules) = self.pipeline.suspension else { return i64::MAX };
+        let group = self.state.jobs[job as usize].group.iter();
+        let times = group.flat_map(|group| self.state.suspensions.times(&group.id));
+        let ends = times.map(|at_ms| at_ms.saturating_add(rules.pair_cooldown_ms));
+        ends.filter(|&at_ms| at_ms > self.state.now_ms).min().unwrap_or(i64::MAX)
+    }
+
+    /// [`Losses`], reckoned once in a session; `None` where nobody is suspended.
+    pub(super) fn know_losses(&mut self) -> Option<Arc<Losses>> {
+        if self.pipeline.suspension.is_some() && self.losses.is_none() {
+            let by_job = self.losses();
+            let order = order_of(by_job.iter().map(|(&job, &loss)| (job, loss)));
+            self.losses = Some(Arc::new(Losses { by_job, order }));
+        }
+        self.losses.clone()
+    }
+
     /// What each running job loses when it is stopped now, as milliseconds of its dominant share (times 1000): its work since
     /// the last checkpoint, or since its start, and the time it needs to work on. Nobody gains by not saying when it wrote
     /// checkpoints: it is taken to write them as often as the jobs of its queue that do say so (the median).
-    pub(super) fn losses(&self) -> FxHashMap<JobId, i64> {
+    fn losses(&self) -> FxHashMap<JobId, i64> {
         let now_ms = self.state.now_ms;
         let jobs = self.state.jobs.iter().enumerate();
         let running: Vec<(JobId, i64, Option<i64>)> = jobs

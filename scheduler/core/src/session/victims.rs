@@ -4,16 +4,19 @@
 
 use std::cmp::Reverse;
 
-use rustc_hash::FxHashMap;
-
 use super::Session;
 use super::hunt::{Hunt, Prey, Stage};
+use super::suspend::Losses;
 use crate::plugin::{EvictFor, Evictor, OrderKey};
 use crate::state::jobs::JobId;
 use crate::state::nodes::{NO_NODE, NodeId};
+use crate::state::queues::QueueId;
 use crate::state::resource::{Request, asked};
 use crate::state::status::Status;
 use crate::state::tasks::{NO_JOB, TaskId};
+
+/// Where a pod stands in the order in which its job places pods.
+type LastPlaced = (OrderKey, u64, i64);
 
 impl Session<'_> {
     /// Who may leave a node for a pod, first victim first.
@@ -143,34 +146,69 @@ impl Session<'_> {
 
     /// Sorts candidates so that the first one leaves first (3.8): by their queues, then, where gangs are suspended, the one of
     /// the lowest priority that loses least, then the job that would be placed last, then the pod that would be placed last.
-    pub fn sort_victims(
+    pub(crate) fn sort_victims(
         &self,
         preemptor: JobId,
-        losses: Option<&FxHashMap<JobId, i64>>,
+        losses: Option<&Losses>,
         victims: &mut [TaskId],
     ) {
+        let ranks = self.ranks_of_victims(preemptor, losses, victims);
+        let rank = |task: TaskId| {
+            let job = self.state.tasks[task].job;
+            ranks.iter().find(|(known, _)| *known == job).map_or(0, |&(_, rank)| rank)
+        };
+        let mut keyed: Vec<(usize, Reverse<LastPlaced>, TaskId)> = victims
+            .iter()
+            .map(|&task| {
+                let row = &self.state.tasks[task];
+                let key = (self.pipeline.task_order(self.state, task), row.number, row.created_ms);
+                (rank(task), Reverse(key), task)
+            })
+            .collect();
+        keyed.sort_unstable_by(|one, other| {
+            let pods = || self.state.tasks[other.2].pod.cmp(&self.state.tasks[one.2].pod);
+            (one.0, &one.1).cmp(&(other.0, &other.1)).then_with(pods)
+        });
+        victims.iter_mut().zip(keyed).for_each(|(place, (_, _, task))| *place = task);
+    }
+
+    /// Which of the jobs of some pods gives first. Jobs are few and pods are many, and this runs for each node that is looked at.
+    fn ranks_of_victims(
+        &self,
+        preemptor: JobId,
+        losses: Option<&Losses>,
+        victims: &[TaskId],
+    ) -> Vec<(JobId, usize)> {
+        let mut jobs: Vec<JobId> = victims.iter().map(|&task| self.state.tasks[task].job).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
         let own = self.state.jobs[preemptor as usize].queue;
-        victims.sort_by_cached_key(|&task| {
-            let row = &self.state.tasks[task];
-            let queue = self.state.jobs[row.job as usize].queue;
-            let by_queue = (queue != own).then(|| {
+        let mut queues: Vec<QueueId> =
+            jobs.iter().map(|&job| self.state.jobs[job as usize].queue).collect();
+        queues.sort_unstable();
+        queues.dedup();
+        let by_queue = |&queue: &QueueId| {
+            (queue != own).then(|| {
                 let key = self.pipeline.victim_queue_order(self.state, own, queue);
                 let reversed = key.is_none().then(|| self.queue_rank(queue));
                 (key, reversed)
-            });
-            let by_task: (OrderKey, u64, i64) =
-                (self.pipeline.task_order(self.state, task), row.number, row.created_ms);
-            let by_loss = losses.map(|losses| {
-                let priority = self.state.jobs[row.job as usize].priority;
-                (priority, losses.get(&row.job).copied().unwrap_or(0))
-            });
-            (
-                by_queue,
-                by_loss,
-                Reverse(self.pipeline.job_order(self.state, row.job)),
-                Reverse(by_task),
-                Reverse(row.pod.clone()),
-            )
+            })
+        };
+        let by_queue: Vec<_> = queues.iter().map(by_queue).collect();
+        let by_job = |job: JobId| {
+            let row = &self.state.jobs[job as usize];
+            let queue = queues.binary_search(&row.queue).ok().map(|at| &by_queue[at]);
+            let loss =
+                losses.map(|losses| (row.priority, losses.by_job.get(&job).copied().unwrap_or(0)));
+            (queue, loss, Reverse(self.pipeline.job_order(self.state, job)))
+        };
+        let mut keyed: Vec<_> = jobs.into_iter().map(|job| (by_job(job), job)).collect();
+        keyed.sort_unstable();
+        let mut rank = 0;
+        let ranked = (0..keyed.len()).map(|at| {
+            rank += usize::from(at > 0 && keyed[at].0 != keyed[at - 1].0);
+            (keyed[at].1, rank)
         });
+        ranked.collect()
     }
 }

@@ -17,10 +17,32 @@ use crate::state::queues::QueueId;
 use crate::state::status::Status;
 use crate::state::tasks::{NO_JOB, TaskId};
 
+/// The event is about neither pods, PodGroups, queues nor nodes, whose functions know what has changed.
+fn is_about_others(event: &Event) -> bool {
+    !matches!(
+        event,
+        Event::Node(_)
+            | Event::NodeDeleted(_)
+            | Event::Pod(_)
+            | Event::PodDeleted(_)
+            | Event::PodGroup(_)
+            | Event::PodGroupDeleted(_)
+            | Event::Queue(_)
+            | Event::QueueDeleted(_)
+            | Event::BindOk(_)
+            | Event::BindFailed { .. }
+            | Event::EvictOk(_)
+            | Event::EvictFailed { .. }
+    )
+}
+
 impl State {
     /// Applies one event.
     pub fn apply(&mut self, event: Event) {
         self.changed = true;
+        if is_about_others(&event) {
+            self.prey_epoch += 1;
+        }
         match event {
             Event::Node(node) => self.set_node(node),
             Event::NodeDeleted(name) => self.remove_node(&name),

@@ -15,6 +15,7 @@ use super::sub_jobs::{SubJobId, SubJobs};
 use super::suspensions::Stage;
 use super::tasks::TaskId;
 use crate::event::{NetworkTopology, ObjectKey, PodGroupPhase, PodGroupStatus, Quantities};
+use crate::session::futile::Futile;
 
 /// Dense number of a job.
 pub type JobId = u32;
@@ -141,6 +142,8 @@ pub struct Job {
     pub active: bool,
     /// State of the world when the job was last refused for lack of room; unchanged means refused again.
     pub parked: Option<Parked>,
+    /// Searches for room that found nobody to make any.
+    pub futile: Vec<Futile>,
     /// The last session refused it for another reason than lack of room: a limit, a closed queue, missing members.
     pub held: bool,
     /// Since when sessions have seen it admitted without a pod that has a node.
@@ -151,6 +154,10 @@ pub struct Job {
     pub broken_since_ms: Option<i64>,
     /// Places that members left, latest last, until a session sees the gang whole.
     pub left: Vec<LeftPlace>,
+    /// When one of its pods was last given a node by this process.
+    pub placed_ms: Option<i64>,
+    /// Sessions that ended with it below its minimum, pods being there.
+    pub sessions_below: u64,
     /// Row is in use.
     pub live: bool,
 }
@@ -218,6 +225,11 @@ impl Job {
         }
         let lacks = |row: &Role| row.min.saturating_sub(row.counts.ready() + row.best_effort);
         self.roles.iter().find(|row| row.role == role).map_or(0, lacks)
+    }
+
+    /// It has pods and is below its minimum, and has not come to its end.
+    pub fn is_below(&self) -> bool {
+        !self.tasks.is_empty() && self.phase != PodGroupPhase::Completed && !self.is_ready()
     }
 
     /// More pods are ready than the minimum.
@@ -300,6 +312,11 @@ impl Job {
     /// Some of its pods have nodes and are not leaving: they could be asked to.
     pub fn runs_pods(&self) -> bool {
         self.counts.of(Status::Bound) + self.counts.of(Status::Running) > 0
+    }
+
+    /// Some of its pods have, or had, nodes.
+    pub fn has_placed(&self) -> bool {
+        self.counts.total() > self.counts.of(Status::Pending)
     }
 
     /// Admitted and below its minimum, and more than scheduling gates or pods that nobody creates keeps it from starting.

@@ -25,7 +25,7 @@ const HOLD_MS: i64 = 300_000;
 /// A record is believed to speak of no more pods than this.
 const MOST_MEMBERS: u32 = 1_000_000;
 /// What is remembered of a suspension that is over: for so long it counts against the next.
-const DAY_MS: i64 = 24 * 3_600_000;
+pub const DAY_MS: i64 = 24 * 3_600_000;
 
 /// Where a gang stands between running and running again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +123,11 @@ impl Suspensions {
         past.filter(|(at_ms, _)| now_ms.saturating_sub(*at_ms) < DAY_MS).count() as u32
     }
 
+    /// When a gang was suspended in the last day.
+    pub fn times(&self, gang: &str) -> impl Iterator<Item = i64> + '_ {
+        self.past.get(gang).into_iter().flatten().map(|&(at_ms, _)| at_ms)
+    }
+
     /// When a gang was last suspended for another one.
     pub fn last(&self, gang: &str, by: &str) -> Option<i64> {
         let past = self.past.get(gang).into_iter().flatten();
@@ -162,6 +167,7 @@ impl State {
             Some(Stage::Down(down)) => {
                 let (group, until_ms) = (down.group.clone(), self.now_ms.saturating_add(HOLD_MS));
                 let returning = Stage::Returning { group, until_ms };
+                self.prey_epoch += 1;
                 self.jobs[job as usize].suspension = Some(Box::new(returning));
                 self.drop_phantoms(job, false);
             }
@@ -231,6 +237,7 @@ impl State {
         let gang = self.jobs[job as usize].key.to_string();
         self.suspensions.note(&gang, &leaving.intent.by, self.now_ms);
         self.jobs[job as usize].suspension = Some(Box::new(Stage::Leaving(leaving)));
+        self.prey_epoch += 1;
         self.suspensions.leaving.insert(job);
     }
 
@@ -259,6 +266,7 @@ impl State {
 
     /// The gang need not go: its pods stay where they are.
     pub fn stay(&mut self, job: JobId) {
+        self.prey_epoch += 1;
         self.suspensions.leaving.remove(&job);
         self.jobs[job as usize].suspension = None;
         for task in self.jobs[job as usize].tasks.clone() {
@@ -267,6 +275,7 @@ impl State {
     }
 
     fn set_down(&mut self, job: JobId, record: SuspensionRecord, resumed: bool, hold: bool) {
+        self.prey_epoch += 1;
         self.suspensions.leaving.remove(&job);
         match self.jobs[job as usize].suspension.as_deref_mut() {
             Some(Stage::Down(down)) if down.id == record.id => {
@@ -325,6 +334,7 @@ impl State {
         if self.jobs[job as usize].suspension.is_none() {
             return;
         }
+        self.prey_epoch += 1;
         let mut phantoms: Vec<TaskId> = self.phantoms(job).collect();
         let keeps = phantoms.len();
         phantoms.retain(|&task| held_too || self.tasks[task].node == NO_NODE);

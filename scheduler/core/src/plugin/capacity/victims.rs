@@ -3,12 +3,13 @@
 //! their order on running sums, so that one answer never takes a queue further down than it may go.
 
 use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
 
 use super::Capacity;
 use crate::plugin::{EvictFor, Evictor, Vote};
 use crate::state::State;
 use crate::state::queues::QueueId;
-use crate::state::resource::{Dim, Ledger, PODS, Request, le};
+use crate::state::resource::{Dim, Ledger, PODS, Request, asked, le};
 use crate::state::tasks::{NO_JOB, TaskId};
 
 impl Capacity {
@@ -75,12 +76,13 @@ impl Judge<'_> {
         let giver = self.state.jobs[row.job as usize].queue;
         let request = request_of(self.state, task);
         let useful = !only_useful || dims(request).any(|dim| self.asked.contains(&dim));
-        let gives = useful
-            && self.stands(giver)
-            && self.keeps_guarantees(giver, request)
-            && self.is_above_share(giver, request);
+        if !useful || !self.stands(giver) {
+            return false;
+        }
+        let apart = self.apart(giver);
+        let gives = self.is_above_share(&apart, request) && self.keeps_guarantees(&apart, request);
         if gives {
-            for queue in self.apart(giver) {
+            for queue in apart {
                 let sums = &self.plugin.sums[queue as usize];
                 let left = self.left.entry(queue).or_insert_with(|| sums.allocated.clone());
                 left.add_request(request, -1);
@@ -98,10 +100,10 @@ impl Judge<'_> {
 
     /// The giving queue and those above it that the taking one does not stand under: their sums change by what moves
     /// between the two.
-    fn apart(&self, giver: QueueId) -> Vec<QueueId> {
+    fn apart(&self, giver: QueueId) -> SmallVec<[QueueId; 8]> {
         let tree = &self.state.queue_tree;
         if !self.plugin.tree {
-            return vec![giver];
+            return smallvec![giver];
         }
         let levels = tree.depth(giver) - tree.common_depth(self.taker, giver);
         tree.up(giver).take(levels as usize).collect()
@@ -112,23 +114,27 @@ impl Judge<'_> {
     }
 
     /// Without the pod no queue falls below its guarantee (I4); in a tree that goes for the queues above, too.
-    fn keeps_guarantees(&self, giver: QueueId, request: &Request) -> bool {
-        self.apart(giver).into_iter().all(|queue| {
+    fn keeps_guarantees(&self, apart: &[QueueId], request: &Request) -> bool {
+        apart.iter().all(|&queue| {
             let guarantee = &self.state.queues[queue as usize].guarantee;
-            let mut left = self.has(queue).clone();
-            left.add_request(request, -1);
-            guarantee.dims().all(|dim| le(guarantee.get(dim), left.get(dim) as f64))
+            let has = self.has(queue);
+            guarantee.dims().all(|dim| {
+                let left = has.get(dim) - i128::from(asked(request, dim));
+                le(guarantee.get(dim), left as f64)
+            })
         })
     }
 
     /// The queue of the pod is above its share, and so are the ancestors that count (steps 4 and 5).
-    fn is_above_share(&self, giver: QueueId, request: &Request) -> bool {
+    fn is_above_share(&self, apart: &[QueueId], request: &Request) -> bool {
+        let Some((&giver, above)) = apart.split_first() else { return false };
         let borrowed = self.borrowed(giver, request);
         if borrowed == Borrowed::ByKind && self.family_shares(giver) {
             return false;
         }
-        let mut above = self.apart(giver).into_iter().skip(1).take(self.levels);
-        borrowed != Borrowed::No && above.all(|queue| self.borrowed(queue, request) != Borrowed::No)
+        let mut above = above.iter().take(self.levels);
+        borrowed != Borrowed::No
+            && above.all(|&queue| self.borrowed(queue, request) != Borrowed::No)
     }
 
     /// Two queues with a common ancestor within the levels that count, of which the taking one deserves nothing of what
@@ -151,14 +157,13 @@ impl Judge<'_> {
             return Borrowed::ByKind;
         }
         let has = self.has(queue);
-        let governed: Vec<Dim> =
-            dims(request).filter(|&dim| dim != PODS && own.governs(dim)).collect();
-        let is_contended = governed.iter().any(|dim| self.asked.contains(dim));
-        let above = |&dim: &Dim| {
+        let governed = || dims(request).filter(|&dim| dim != PODS && own.governs(dim));
+        let is_contended = governed().any(|dim| self.asked.contains(&dim));
+        let above = |dim: Dim| {
             has.get(dim) as f64 > own.deserved.get(dim)
                 && (!is_contended || self.asked.contains(&dim))
         };
-        if governed.iter().any(above) { Borrowed::ByAmount } else { Borrowed::No }
+        if governed().any(above) { Borrowed::ByAmount } else { Borrowed::No }
     }
 }
 

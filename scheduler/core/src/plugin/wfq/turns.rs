@@ -220,13 +220,13 @@ impl Turns {
         least.is_some_and(|least| flow.tag() - least > flow.of_whole(burst_ms))
     }
 
-    /// Where the paths of two flows part, the first is ahead of the second by more than that much of the whole cluster's time.
-    pub fn is_ahead_of(&self, one: u32, other: u32, ms: i64) -> bool {
+    /// Where the paths of two flows part, how much further the first is ahead of the second than that much of the whole cluster's time:
+    /// above 0 it is ahead by more. `None` where they do not part.
+    pub fn beyond_lead(&self, one: u32, other: u32, ms: i64) -> Option<i128> {
         let (one, other) = (self.parted(one, other), self.parted(other, one));
-        one.first().zip(other.first()).is_some_and(|(&one, &other)| {
-            let (one, other) = (&self.flows[one as usize], &self.flows[other as usize]);
-            one.tag() - other.tag() > one.of_whole(ms)
-        })
+        let (&one, &other) = one.first().zip(other.first())?;
+        let (one, other) = (&self.flows[one as usize], &self.flows[other as usize]);
+        Some(one.tag() - other.tag() - one.of_whole(ms))
     }
 
     /// The path to a flow from the top down, from where it parts from the path to another.

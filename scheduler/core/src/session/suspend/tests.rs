@@ -310,6 +310,16 @@ fn a_wish_is_withdrawn_when_nobody_has_it_any_more_and_the_gang_stays() {
 }
 
 #[test]
+fn what_a_person_wishes_is_not_withdrawn_by_us() {
+    let mut world = World::full(QueuePolicyObject::default());
+    let deadline = jiff::Timestamp::from_second(0).expect("a time");
+    let (id, by, reason) = ("m-1".to_owned(), String::new(), "Manual".to_owned());
+    let intent = Intent { id, by, reason, deadline, mode: Mode::None };
+    world.apply(gang("low", 4, Some(leaving(&intent))));
+    assert_eq!(world.session(), []);
+}
+
+#[test]
 fn a_wish_that_nobody_carries_out_is_withdrawn_and_not_repeated_at_once() {
     let mut world = World::full(QueuePolicyObject::default());
     world.wants("high");

@@ -41,6 +41,7 @@ impl State {
         let row = &mut self.jobs[job as usize];
         let at = row.tasks.len() as u32;
         row.tasks.push(task);
+        row.futile.clear();
         row.ours += u32::from(self.tasks[task].ours);
         row.parked = None;
         self.tasks[task].job = job;
@@ -77,6 +78,37 @@ impl State {
             sub_jobs.count(task.sub_job, task.status, best_effort, 1);
         }
         row.sub_jobs = any.then(|| Box::new(sub_jobs));
+        self.gang_changed(job);
+    }
+
+    /// What searches for victims ask of a gang, beside its pods.
+    fn gang_traits(&self, job: JobId) -> impl PartialEq + use<> {
+        let row = &self.jobs[job as usize];
+        let roles: Vec<(u32, u32)> = row
+            .roles
+            .iter()
+            .filter(|role| role.min > 0)
+            .map(|role| (role.role, role.min))
+            .collect();
+        let group = row.group.as_ref().map(|group| {
+            let times = (
+                group.created_ms,
+                group.queued_ms,
+                group.waiting_ms,
+                group.runtime_ms,
+                group.restart_ms,
+            );
+            let minimum = (group.min_member, group.min_task_total);
+            (group.uid.clone(), minimum, times, group.preemptable, group.budget, group.home.clone())
+        });
+        (row.queue, row.priority, roles, row.topology.clone(), group)
+    }
+
+    /// What is asked of a gang has changed.
+    fn gang_changed(&mut self, job: JobId) {
+        let row = &mut self.jobs[job as usize];
+        row.futile.clear();
+        self.prey_epoch += u64::from(row.has_placed());
     }
 
     /// Takes a task out of its job; its numbers must have been removed before.
@@ -88,6 +120,7 @@ impl State {
         let at = self.tasks[task].at as usize;
         let row = &mut self.jobs[job as usize];
         row.tasks.swap_remove(at);
+        row.futile.clear();
         row.ours -= u32::from(self.tasks[task].ours);
         row.parked = None;
         if let Some(&moved) = row.tasks.get(at) {
@@ -129,6 +162,7 @@ impl State {
         let queue_name =
             if object.queue.is_empty() { self.default_queue.to_string() } else { object.queue };
         let queue = self.queue_row(&queue_name);
+        let traits_were = self.gang_traits(job);
         self.detach(job);
         let min_resources = object.min_resources.map(|amounts| self.dims.vector(&amounts));
         self.nodes.ensure_dimensions(self.dims.len());
@@ -183,6 +217,9 @@ impl State {
         row.group = Some(group);
         self.set_sub_groups(job, object.sub_groups);
         self.attach(job);
+        if self.gang_traits(job) != traits_were {
+            self.gang_changed(job);
+        }
         self.touch_job(job);
         self.touch_queue(queue);
         self.see_suspension(job, object.suspension);
@@ -191,12 +228,15 @@ impl State {
     pub(super) fn remove_group(&mut self, key: &ObjectKey) {
         let Some(job) = self.job(key) else { return };
         self.forget_suspension(job);
+        self.gang_changed(job);
         self.touch_queue(self.jobs[job as usize].queue);
         self.detach(job);
         self.touch_nodes_of(job);
         let row = &mut self.jobs[job as usize];
         row.group = None;
         row.topology = None;
+        row.placed_ms = None;
+        row.sessions_below = 0;
         row.phase = crate::event::PodGroupPhase::Pending;
         self.set_sub_groups(job, Vec::new());
         self.touch_job(job);

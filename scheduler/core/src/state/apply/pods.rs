@@ -16,6 +16,7 @@ use crate::state::{Nomination, State};
 impl State {
     pub(in crate::state) fn set_pod(&mut self, pod: PodObject) {
         let status = status_of(&pod);
+        self.cooling_until_ms = self.cooling_until_ms.max(pod.cooling_until_ms.unwrap_or(0));
         match self.tasks.get(&pod.uid) {
             Some(task) => self.update_pod(task, pod, status),
             None => self.add_pod(pod, status),
@@ -98,6 +99,7 @@ impl State {
         self.enter_node(task);
         self.account(task, 1);
         self.touch_task_job(task);
+        self.note_news(task, status != Status::Pending);
         if status == Status::Releasing {
             self.released();
         }
@@ -149,6 +151,8 @@ impl State {
             self.note_end(task);
         }
         self.merge_nomination(task, pod.nominated, status);
+        let traits_were = self.victim_traits(task);
+        self.note_news(task, false);
         self.account(task, -1);
         self.leave_node(task);
         if class != class_was {
@@ -196,6 +200,8 @@ impl State {
         self.enter_node(task);
         self.account(task, 1);
         self.touch_task_job(task);
+        let stays_placed = was != Status::Pending || status != Status::Pending;
+        self.note_news(task, stays_placed && self.victim_traits(task) != traits_were);
         if node_was != NO_NODE && (node != node_was || class != class_was || !status.occupies()) {
             self.nodes.release_if_empty(node_was);
             self.released();
@@ -205,6 +211,28 @@ impl State {
             self.unpark(job);
         }
         self.ask_to_leave(task);
+    }
+
+    /// What searches for victims ask of a pod, beside where it stands.
+    fn victim_traits(&self, task: TaskId) -> impl PartialEq + use<> {
+        let row = &self.tasks[task];
+        let volumes = row.held.as_ref().map(|held| held.claims.clone());
+        let shields = (row.preemptable, row.cooling_until_ms, row.labels.clone(), volumes);
+        (row.role, row.priority, row.sub_job, shields)
+    }
+
+    /// A pod has news: searches for its own job start anew, and all others where it counts among the victims or for their gang.
+    fn note_news(&mut self, task: TaskId, counts: bool) {
+        let row = &self.tasks[task];
+        let mut counts = counts;
+        if row.job != NO_JOB {
+            let waits = row.status == Status::Pending;
+            let best_effort = self.classes.list[row.class as usize].best_effort;
+            let job = &mut self.jobs[row.job as usize];
+            job.futile.clear();
+            counts |= waits && (best_effort || job.has_placed());
+        }
+        self.prey_epoch += u64::from(counts);
     }
 
     /// Whatever becomes of an eviction from now on, the job that it was for need not wait for news of it.
@@ -237,6 +265,7 @@ impl State {
     pub(in crate::state) fn remove_pod(&mut self, uid: &str) {
         self.forget_foreign(uid);
         let Some(task) = self.tasks.get(uid) else { return };
+        self.note_news(task, true);
         if self.tasks[task].spared.is_some() {
             self.note_eviction(task);
         }
