@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every check of the project, as CI runs it: format, all tests (the last of them against a real kube-apiserver), lints.
+# Every check of the project, as CI runs it: format, all tests (the last of them against a real kube-apiserver, with the rights
+# that the chart grants and no others; one that no test uses is a failure), lints.
 # Needs Rust, openssl and, for the real suite, Go or KUBEBUILDER_ASSETS; without either that suite is skipped aloud.
 # Ends with one line `N passed, N failed, N skipped`; the exit code is 0 only when nothing failed.
 #
@@ -72,8 +73,13 @@ step "tests"
 : >"$work/tests.log"
 if [ "$tests" -eq 0 ]; then
   # The binaries are built: the real suite need not ask cargo again.
-  TEPHRA_BIN=$CARGO_TARGET_DIR/debug timeout $foreground 45m \
+  TEPHRA_BIN=$CARGO_TARGET_DIR/debug TEPHRA_RIGHTS=$work/rights timeout $foreground 45m \
     cargo test --workspace --locked --no-fail-fast 2>&1 | tee "$work/tests.log" || tests=$?
+fi
+
+# Every case has left what it used of the chart's rights; one that fails leaves nothing, and is enough of a failure.
+if [ "$tests" -eq 0 ] && [ -d "$work/rights" ]; then
+  check "rights that the chart grants" "$CARGO_TARGET_DIR/debug/rights" "$work/rights"
 fi
 
 check "lints" cargo clippy --workspace --all-targets --locked -- -D warnings

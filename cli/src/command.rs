@@ -3,7 +3,9 @@
 use anyhow::Context as _;
 
 pub mod bench;
+pub mod completions;
 pub mod demo;
+pub mod man;
 pub mod resume;
 pub mod simulate;
 pub mod suspend;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use tephra::command;
 
 #[global_allocator]
@@ -24,6 +24,10 @@ enum Command {
     Demo(command::demo::DemoArgs),
     /// Measure the scheduling core alone.
     Bench(command::bench::BenchArgs),
+    /// Write the script with which a shell completes commands and flags.
+    Completions(command::completions::CompletionsArgs),
+    /// Write manual pages into a folder.
+    Man(command::man::ManArgs),
     /// Suspend a job of a cluster until `tephra resume`.
     Suspend(command::suspend::SuspendArgs),
     /// Let a suspended job run again when there is room for it.
@@ -37,6 +41,8 @@ fn main() -> ExitCode {
         Command::Simulate(args) => command::simulate::run(args),
         Command::Demo(args) => command::demo::run(args),
         Command::Bench(args) => command::bench::run(args),
+        Command::Completions(args) => command::completions::run(args, Cli::command()),
+        Command::Man(args) => command::man::run(args, Cli::command()),
         Command::Suspend(args) => command::suspend::run(args),
         Command::Resume(args) => command::resume::run(args),
         Command::Why(args) => command::why::run(args),

@@ -8,6 +8,7 @@
 
 pub mod assets;
 pub mod audit_log;
+pub mod chart;
 pub mod component;
 pub mod identity;
 pub mod manifests;
@@ -16,6 +17,7 @@ pub mod patience;
 pub mod pki;
 pub mod process;
 pub mod program;
+pub mod rights;
 pub mod warden;
 pub mod witness;
 pub mod workload;
@@ -62,7 +64,7 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// Starts a control plane and waits until it serves; installs our access rules, CRDs and the lease's namespace.
+    /// Starts a control plane and waits until it serves; installs the CRDs and the chart.
     ///
     /// # Errors
     /// When a program does not start or does not answer in time; the text ends with its log's last lines.
@@ -90,7 +92,7 @@ impl Rig {
         };
         identity::write_tokens(&layout.tokens())?;
         std::fs::write(layout.audit_policy(), audit_log::POLICY)?;
-        for identity in identity::ALL {
+        for identity in identity::TABLE {
             identity.write_kubeconfig(&layout)?;
         }
         Ok(Self { layout, processes: Mutex::default(), warden, folder })
@@ -101,7 +103,10 @@ impl Rig {
         self.spawn(Component::ApiServer)?;
         self.wait_ready().await?;
         let client = self.client(Identity::ADMIN).await?;
-        manifests::install(&client).await.context("installing access rules and CRDs")?;
+        manifests::install(&client, &self.layout.assets).await.context("installing the chart")?;
+        for identity in identity::OURS {
+            self.log_in(identity).await?;
+        }
         if options.controller_manager {
             self.spawn(Component::ControllerManager)?;
         }
@@ -167,6 +172,20 @@ impl Rig {
             Component::Etcd | Component::ApiServer => self.wait_ready().await,
             Component::ControllerManager | Component::Kwok => Ok(()),
         }
+    }
+
+    /// Gets the token of an identity that is a service account, so that a kubeconfig and clients can be had for it.
+    ///
+    /// # Errors
+    /// When the account does not exist.
+    pub async fn log_in(&self, identity: Identity) -> anyhow::Result<()> {
+        let client = self.client(Identity::ADMIN).await?;
+        identity.log_in(&client, &self.layout).await
+    }
+
+    /// The programs that it is made of, and those that suites need beside it.
+    pub fn assets(&self) -> &Assets {
+        &self.layout.assets
     }
 
     /// A client that acts as `identity`. It belongs to the runtime it is made in.

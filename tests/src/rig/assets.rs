@@ -57,11 +57,23 @@ impl Assets {
     /// Path of a program.
     ///
     /// # Errors
-    /// When the folder does not have it (`KUBEBUILDER_ASSETS` usually lacks kwok).
+    /// When the folder does not have it (`KUBEBUILDER_ASSETS` usually has etcd and kube-apiserver alone).
     pub fn program(&self, name: &str) -> anyhow::Result<PathBuf> {
         let path = self.folder.join(name);
         if !path.is_file() {
             bail!("{} has no {name}", self.folder.display());
+        }
+        Ok(path)
+    }
+
+    /// Path of a folder among the programs, e.g. `volcano-chart`.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn folder_of(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let path = self.folder.join(name);
+        if !path.is_dir() {
+            bail!("{} has no folder {name}", self.folder.display());
         }
         Ok(path)
     }

@@ -1,6 +1,6 @@
-//! What the API server saw: one JSON line for each write, with the writer's identity and the outcome. The file is
-//! written before the answer is sent, so an outcome that a client knows is in
-//! the log; of a client that dies first it says 504, whether the write took effect or not.
+//! What the API server saw: one JSON line for each write, with the writer's identity and the outcome; of our own programs
+//! also for each read, since these use rights, too. The file is written before the answer is sent, so an outcome that a
+//! client knows is in the log; of a client that dies first it says 504, whether the write took effect or not.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,24 +11,25 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-/// Writes of everybody; a binding with its body, since only that names the node.
+/// Writes of everybody, reads of our programs; a binding with its body, since only that names the node.
 pub(crate) const POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 omitManagedFields: true
 rules:
-- {level: None, verbs: [get, list, watch]}
 - {level: Request, resources: [{group: '', resources: [pods/binding]}]}
+- {level: Metadata, userGroups: ['system:serviceaccounts:volcano-system']}
+- {level: None, verbs: [get, list, watch]}
 - {level: None, users: ['system:apiserver']}
 - {level: Metadata}
 ";
 
-/// One write, accepted or refused.
+/// One request, accepted or refused.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
-    /// `create`, `update`, `patch`, `delete`, `deletecollection`.
+    /// `create`, `update`, `patch`, `delete`, `deletecollection`; of reads `get`, `list`, `watch`.
     pub verb: String,
     user: User,
     /// What was written; `None` for paths that are no objects.
@@ -55,6 +56,8 @@ struct User {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectRef {
+    /// Empty for the core group.
+    pub api_group: String,
     /// Plural, e.g. `pods`.
     pub resource: String,
     /// Empty for cluster-scoped kinds.
@@ -83,9 +86,14 @@ struct Target {
 }
 
 impl Record {
-    /// Who wrote.
+    /// Who asked.
     pub fn user(&self) -> &str {
         &self.user.username
+    }
+
+    /// Whether it changes nothing.
+    pub fn reads(&self) -> bool {
+        matches!(self.verb.as_str(), "get" | "list" | "watch")
     }
 
     /// Whether the write took effect.
@@ -141,8 +149,8 @@ pub fn accepted_bindings(records: &[Record], namespace: &str) -> BTreeMap<String
     nodes_of
 }
 
-/// Reads the log as it grows.
-#[derive(Debug)]
+/// Reads the log as it grows; a clone goes on from the same place.
+#[derive(Clone, Debug)]
 pub struct AuditLog {
     path: PathBuf,
     offset: u64,
@@ -161,11 +169,21 @@ impl AuditLog {
         self.read().map(drop)
     }
 
-    /// Records since the last call. A line that is not complete yet is left for the next one.
+    /// Writes since the last call. A line that is not complete yet is left for the next one.
     ///
     /// # Errors
     /// When the file cannot be read or a line is not an audit record.
     pub fn read(&mut self) -> anyhow::Result<Vec<Record>> {
+        let mut records = self.read_all()?;
+        records.retain(|record| !record.reads());
+        Ok(records)
+    }
+
+    /// The same with the reads of our programs.
+    ///
+    /// # Errors
+    /// As [`AuditLog::read`].
+    pub fn read_all(&mut self) -> anyhow::Result<Vec<Record>> {
         let mut file = File::open(&self.path).context("the audit log")?;
         file.seek(SeekFrom::Start(self.offset))?;
         let mut new = Vec::new();
@@ -207,6 +225,19 @@ mod tests {
         assert_eq!(log.read().unwrap().len(), 0);
         std::fs::write(file.path(), [line.as_bytes(), first, second].concat()).unwrap();
         assert_eq!(log.read().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn reads_are_among_all_requests_but_not_among_the_writes() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let read = line("200").replace("\"create\"", "\"watch\"");
+        std::fs::write(file.path(), line("201") + &read).unwrap();
+        let verbs = |records: Vec<Record>| -> Vec<String> {
+            records.into_iter().map(|record| record.verb).collect()
+        };
+        let log = || AuditLog::open(file.path().to_owned());
+        assert_eq!(verbs(log().read().unwrap()), ["create"]);
+        assert_eq!(verbs(log().read_all().unwrap()), ["create", "watch"]);
     }
 
     #[test]

@@ -1,11 +1,10 @@
-//! What an administrator installs before our programs run: CRDs (the files that users apply, `deploy/crds`), access
-//! rules, and the namespace of the lease.
+//! What an administrator installs before our programs run: the namespace, the CRDs (the files that users apply,
+//! `deploy/crds`), and the chart with its accounts, access rules and deployments (whose pods nobody starts here).
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, PostParams};
 use kube::{Client, Resource};
@@ -13,7 +12,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::identity::GROUP;
+use super::assets::Assets;
+use super::chart::{self, Release};
+use super::identity::{RELEASE, RIVAL_RELEASE};
 use super::patience::{PATIENCE, wait_until};
 
 /// Namespace of the scheduler's lease, as in Volcano's manifests.
@@ -31,16 +32,11 @@ fn crd_files() -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Installs all of it and waits until the new kinds are served.
-pub(crate) async fn install(client: &Client) -> anyhow::Result<()> {
+pub(crate) async fn install(client: &Client, assets: &Assets) -> anyhow::Result<()> {
     create_namespace(client, SYSTEM_NAMESPACE).await?;
-    // Everything, until the deployment's own rules exist: the suites judge behaviour, not rights.
-    let subject = json!({"kind": "Group", "name": GROUP, "apiGroup": "rbac.authorization.k8s.io"});
-    let rights: ClusterRoleBinding = serde_json::from_value(json!({
-        "metadata": {"name": "tephra"},
-        "subjects": [subject],
-        "roleRef": {"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": "rbac.authorization.k8s.io"},
-    }))?;
-    create(&Api::all(client.clone()), &rights).await?;
+    chart::apply(client, &Release::new(assets, RELEASE)?.render()?).await?;
+    let rival = Release::new(assets, RIVAL_RELEASE)?.render()?;
+    chart::apply(client, &chart::rights(rival)).await?;
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     for file in crd_files()? {
         let text = std::fs::read_to_string(&file)?;

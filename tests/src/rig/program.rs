@@ -48,6 +48,19 @@ fn build(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Name of the scheduler's lease: that of the chart, whose rights hold for no other.
+pub const SCHEDULER_LEASE: &str = "volcano";
+/// The same of the controllers.
+pub const CONTROLLER_LEASE: &str = "vc-controller-manager";
+
+const NO_LEASE: &[&str] = &["--leader-elect=false"];
+/// Shorter than the default, but not so short that a busy machine loses it.
+const SHORT_LEASE: &[&str] = &[
+    "--leader-elect-lease-duration=8s",
+    "--leader-elect-renew-deadline=6s",
+    "--leader-elect-retry-period=1s",
+];
+
 /// How to start a scheduler.
 #[derive(Clone, Debug)]
 pub struct SchedulerFlags {
@@ -57,8 +70,8 @@ pub struct SchedulerFlags {
     pub identity: Identity,
     /// Where it finds the server, e.g. behind a proxy; `None`: as its identity does.
     pub kubeconfig: Option<PathBuf>,
-    /// Name of its lease; `None` runs without one.
-    pub lease: Option<String>,
+    /// Whether it works under the chart's lease.
+    pub lease: bool,
     /// Further flags.
     pub more: Vec<String>,
 }
@@ -70,7 +83,7 @@ impl SchedulerFlags {
             pool: pool.to_owned(),
             identity: Identity::SCHEDULER,
             kubeconfig: None,
-            lease: None,
+            lease: false,
             more: Vec::new(),
         }
     }
@@ -91,43 +104,26 @@ impl Rig {
             "--scheduler-conf=volcano".to_owned(),
             "-v=3".to_owned(),
         ]);
-        match &flags.lease {
-            None => command.arg("--leader-elect=false"),
-            // Shorter than the default, but not so short that a busy machine loses it.
-            Some(name) => command.args([
-                format!("--leader-elect-resource-name={name}"),
-                "--leader-elect-lease-duration=8s".to_owned(),
-                "--leader-elect-renew-deadline=6s".to_owned(),
-                "--leader-elect-retry-period=1s".to_owned(),
-            ]),
-        };
+        command.args(if flags.lease { SHORT_LEASE } else { NO_LEASE });
         command.args(&flags.more);
         self.run(&format!("scheduler-{}-{}", flags.pool, flags.identity.user), command)
     }
 
-    /// Starts `tephra-controller` for pods of some scheduler names.
+    /// Starts `tephra-controller` for pods of a scheduler name, with further flags.
     ///
     /// # Errors
     /// When the binary is missing.
-    pub fn controller(&self, binaries: &Path, schedulers: &[&str]) -> anyhow::Result<Process> {
-        self.controller_with(binaries, schedulers, &[])
-    }
-
-    /// The same with further flags.
-    ///
-    /// # Errors
-    /// When the binary is missing.
-    pub fn controller_with(
+    pub fn controller(
         &self,
         binaries: &Path,
-        schedulers: &[&str],
+        scheduler: &str,
+        lease: bool,
         more: &[&str],
     ) -> anyhow::Result<Process> {
         let mut command = Command::new(program(binaries, "tephra-controller")?);
         command.arg(format!("--kubeconfig={}", self.kubeconfig(Identity::CONTROLLER).display()));
-        command.args(["--leader-elect=false", "-v=3"]);
-        command.args(schedulers.iter().map(|name| format!("--scheduler-name={name}")));
-        command.args(more);
+        command.args([&format!("--scheduler-name={scheduler}"), "-v=3"]);
+        command.args(if lease { SHORT_LEASE } else { NO_LEASE }).args(more);
         self.run("controller", command)
     }
 }

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams};
@@ -12,12 +13,13 @@ use serde_json::Value;
 use tephra_tests::rig::assets::{self, Found};
 use tephra_tests::rig::audit_log::{self, AuditLog, Record};
 use tephra_tests::rig::identity::Identity;
+use tephra_tests::rig::manifests::SYSTEM_NAMESPACE;
 use tephra_tests::rig::nodes::Shape;
 use tephra_tests::rig::patience::{PATIENCE, wait_for, wait_until};
 use tephra_tests::rig::process::Process;
 use tephra_tests::rig::program::{self, SchedulerFlags};
 use tephra_tests::rig::workload::{self, Gang};
-use tephra_tests::rig::{Rig, RigOptions, manifests, nodes};
+use tephra_tests::rig::{Rig, RigOptions, manifests, nodes, rights};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 /// The control plane of this process and the folder of our binaries; `Err` says why there is none.
@@ -45,6 +47,8 @@ pub(crate) struct Case {
     binaries: &'static PathBuf,
     audit: AuditLog,
     records: Vec<Record>,
+    /// From the beginning of the case, for its end.
+    requests: AuditLog,
     controller: Process,
     _turn: MutexGuard<'static, Option<Turn>>,
 }
@@ -79,9 +83,7 @@ impl Case {
         let (rig, binaries) = match shared {
             Ok((rig, binaries)) => (rig, binaries),
             Err(reason) => {
-                // Not `println!`: the test runner would swallow what a passing test says.
-                let line = format!("\nSKIPPED real/{name}: {reason}\n");
-                std::io::stderr().write_all(line.as_bytes()).expect("standard error");
+                say_skipped(name, reason);
                 return None;
             }
         };
@@ -91,10 +93,11 @@ impl Case {
         }
         let mut audit = rig.audit_log();
         audit.skip().expect("the audit log");
+        let requests = audit.clone();
         manifests::create_namespace(&client, name).await.expect("the namespace");
         workload::create_queue(&client, name).await.expect("the queue");
         nodes::create(&client, name, 0..count, shape).await.expect("nodes");
-        let controller = rig.controller(binaries, &[name]).expect("the controller starts");
+        let controller = rig.controller(binaries, name, false, &[]).expect("the controller starts");
         Some(Self {
             name,
             rig,
@@ -102,9 +105,15 @@ impl Case {
             binaries,
             audit,
             records: Vec::new(),
+            requests,
             controller,
             _turn: turn,
         })
+    }
+
+    /// Says aloud that the case cannot be played, for a reason found only now.
+    pub(crate) fn skip(&self, reason: &str) {
+        say_skipped(self.name, reason);
     }
 
     /// Kills the controller and starts it anew.
@@ -112,11 +121,20 @@ impl Case {
         self.restart_controller_with(&[]);
     }
 
-    /// The same with these flags.
+    /// The same with further flags.
     pub(crate) fn restart_controller_with(&mut self, more: &[&str]) {
         self.controller.kill();
-        let controller = self.rig.controller_with(self.binaries, &[self.name], more);
-        self.controller = controller.expect("the controller starts");
+        self.controller = self.start_controller(false, more);
+    }
+
+    /// Starts one more controller.
+    pub(crate) fn start_controller(&self, lease: bool, more: &[&str]) -> Process {
+        self.rig.controller(self.binaries, self.name, lease, more).expect("the controller starts")
+    }
+
+    /// Ends the controller that every case begins with.
+    pub(crate) fn stop_controller(&mut self) {
+        self.controller.kill();
     }
 
     /// Starts the case's scheduler, without a lease.
@@ -283,6 +301,12 @@ pub(crate) fn condition<'a>(group: &'a Value, kind: &str) -> &'a Value {
     found.unwrap_or(&Value::Null)
 }
 
+fn say_skipped(name: &str, reason: &str) {
+    // Not `println!`: the test runner would swallow what a passing test says.
+    let line = format!("\nSKIPPED real/{name}: {reason}\n");
+    std::io::stderr().write_all(line.as_bytes()).expect("standard error");
+}
+
 /// Removes what a case has made, save its namespace, which nobody finalizes here.
 async fn sweep(client: &Client, name: &str) -> anyhow::Result<()> {
     let (now, all) = (DeleteParams::default().grace_period(0), ListParams::default());
@@ -295,6 +319,8 @@ async fn sweep(client: &Client, name: &str) -> anyhow::Result<()> {
     let pool = all.clone().labels(&format!("{}={name}", nodes::POOL_LABEL));
     Api::<Node>::all(client.clone()).delete_collection(&now, &pool).await?;
     workload::queues(client).delete(name, &now).await?;
+    let leases: Api<Lease> = Api::namespaced(client.clone(), SYSTEM_NAMESPACE);
+    leases.delete_collection(&now, &all).await?;
     wait_for("no pods are left", PATIENCE, async || {
         let left = pods.list_metadata(&all.clone().limit(1)).await?.items;
         Ok(if left.is_empty() { Ok(()) } else { Err("some are left".to_owned()) })
@@ -304,13 +330,31 @@ async fn sweep(client: &Client, name: &str) -> anyhow::Result<()> {
 
 async fn start(controller_manager: bool) -> anyhow::Result<Started> {
     let assets = match assets::find()? {
-        Found::Ready(assets) if assets.has("kwok") => assets,
-        Found::Ready(_) => return Ok(Err("KUBEBUILDER_ASSETS has no kwok".to_owned())),
+        Found::Ready(assets) => assets,
         Found::Missing(reason) => return Ok(Err(reason)),
     };
+    for needed in ["kwok", "helm"] {
+        if !assets.has(needed) {
+            return Ok(Err(format!("KUBEBUILDER_ASSETS has no {needed}")));
+        }
+    }
     let binaries = program::binaries()?;
     let options = RigOptions { controller_manager, kwok: true };
     Ok(Ok((Rig::start(&assets, options).await?, binaries)))
+}
+
+impl Case {
+    /// The chart's rights were enough for what our programs did in this case, and what they used is left for `bin/rights`.
+    fn judge_rights(&mut self) {
+        let requests = self.requests.read_all().expect("the audit log");
+        let ours = requests.iter().filter(|request| Identity::is_ours(request.user()));
+        let refused: Vec<_> = ours.filter(|request| request.code() == Some(403)).collect();
+        assert!(refused.is_empty(), "the chart lacks a right: {refused:#?}");
+        if let Some(folder) = std::env::var_os(rights::FOLDER) {
+            let used = rights::used(&requests);
+            rights::save(folder.as_ref(), self.name, &used).expect("the used rights");
+        }
+    }
 }
 
 impl Drop for Case {
@@ -318,6 +362,8 @@ impl Drop for Case {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}", self.rig.logs_of_programs(15));
+        } else {
+            self.judge_rights();
         }
     }
 }

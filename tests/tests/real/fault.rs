@@ -15,7 +15,7 @@ use tephra_tests::rig::identity::Identity;
 use tephra_tests::rig::manifests::SYSTEM_NAMESPACE;
 use tephra_tests::rig::nodes;
 use tephra_tests::rig::patience::{PATIENCE, wait_until};
-use tephra_tests::rig::program::SchedulerFlags;
+use tephra_tests::rig::program::{SCHEDULER_LEASE, SchedulerFlags};
 
 use crate::case::cpus;
 use crate::evict::running;
@@ -149,7 +149,7 @@ async fn f10_a_scheduler_killed_between_the_binds_of_a_gang_leaves_it_whole() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f11_a_scheduler_cut_off_from_its_lease_amid_evictions_hands_over() {
     let Some(mut stage) = Stage::open("fault-deposed").await else { return };
-    let flags = SchedulerFlags { lease: Some(stage.case.name.to_owned()), ..stage.flags() };
+    let flags = SchedulerFlags { lease: true, ..stage.flags() };
     let mut first = stage.case.start_scheduler(&flags);
     stage.fill().await;
     let rival = SchedulerFlags { identity: Identity::RIVAL, kubeconfig: None, ..flags };
@@ -170,14 +170,16 @@ async fn f11_a_scheduler_cut_off_from_its_lease_amid_evictions_hands_over() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f12_a_lease_taken_by_a_stranger_with_a_fast_clock_is_waited_for_by_ones_own() {
     let Some(mut stage) = Stage::open("fault-stranger").await else { return };
-    let name = stage.case.name;
-    let flags = SchedulerFlags { lease: Some(name.to_owned()), ..stage.flags() };
+    let flags = SchedulerFlags { lease: true, ..stage.flags() };
     let mut first = stage.case.start_scheduler(&flags);
     stage.fill().await;
     let ahead = jiff::Timestamp::now() + Duration::from_secs(600);
     let taken = json!({"spec": {"holderIdentity": "stranger", "renewTime": format!("{ahead:.6}")}});
     let leases: Api<Lease> = Api::namespaced(stage.case.client.clone(), SYSTEM_NAMESPACE);
-    leases.patch(name, &PatchParams::default(), &Patch::Merge(&taken)).await.expect("taken");
+    leases
+        .patch(SCHEDULER_LEASE, &PatchParams::default(), &Patch::Merge(&taken))
+        .await
+        .expect("taken");
     let status = first.ended(PATIENCE).await.expect("it ends without its lease");
     assert!(!status.success(), "{status}");
 

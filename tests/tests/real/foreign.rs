@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
+use tephra_tests::rig::identity::Identity;
 use tephra_tests::rig::workload::{self, Gang};
 
 use crate::case::{Case, cpus};
@@ -26,7 +27,7 @@ async fn a_pod_group_of_another_schedulers_pods_is_left_alone() {
     let touched: Vec<_> = case
         .writes()
         .iter()
-        .filter(|record| record.user().starts_with("tephra"))
+        .filter(|record| Identity::is_ours(record.user()))
         .filter(|record| record.names("podgroups", namespace, "theirs"))
         .collect();
     assert!(touched.is_empty(), "{touched:#?}");

@@ -1,4 +1,4 @@
-//! Two schedulers, one lease: the second takes over, the first never writes again.
+//! Two schedulers, or two controllers, and one lease: the second takes over, the first never writes again.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
@@ -7,37 +7,37 @@ use tephra_tests::rig::identity::Identity;
 use tephra_tests::rig::manifests::SYSTEM_NAMESPACE;
 use tephra_tests::rig::patience::{PATIENCE, wait_until};
 use tephra_tests::rig::process::Signal;
-use tephra_tests::rig::program::SchedulerFlags;
+use tephra_tests::rig::program::{CONTROLLER_LEASE, SCHEDULER_LEASE, SchedulerFlags};
+use tephra_tests::rig::workload::{self, PodTemplate};
 
 use crate::case::{Case, cpus};
 
 fn flags(case: &Case, identity: Identity) -> SchedulerFlags {
     SchedulerFlags {
         identity,
-        lease: Some(case.name.to_owned()),
+        lease: true,
         more: vec!["--bind-concurrency=2".to_owned()],
         ..SchedulerFlags::new(case.name)
     }
 }
 
 /// When `identity` got the lease; all its own writes are to come later, all of others earlier.
-fn takeover(records: &[Record], identity: Identity, lease: &str) -> Option<usize> {
+fn takeover(records: &[Record], identity: Identity) -> Option<usize> {
     records.iter().position(|record| {
         record.user() == identity.user
             && record.accepted()
             && record.resource() == "leases"
             && record.object_ref.as_ref().is_some_and(|object| {
                 object.namespace == SYSTEM_NAMESPACE
-                    && (object.name == lease || object.name.is_empty())
+                    && (object.name == SCHEDULER_LEASE || object.name.is_empty())
             })
     })
 }
 
 /// Once the second scheduler has the case's lease the first writes nothing any more, and the second nothing before that.
 pub(crate) fn assert_fenced(case: &mut Case) {
-    let lease = case.name;
     let records = case.writes();
-    let at = takeover(records, Identity::RIVAL, lease).expect("the second got the lease");
+    let at = takeover(records, Identity::RIVAL).expect("the second got the lease");
     let acquired = records[at].answered;
     let late: Vec<_> = records
         .iter()
@@ -58,7 +58,7 @@ async fn a_second_scheduler_takes_over_and_the_paused_first_writes_nothing_when_
     let mut first = case.start_scheduler(&flags(&case, Identity::SCHEDULER));
     let leases: Api<Lease> = Api::namespaced(case.client.clone(), SYSTEM_NAMESPACE);
     wait_until("the first scheduler holds the lease", PATIENCE, async || {
-        Ok(leases.get_opt(case.name).await?.is_some())
+        Ok(leases.get_opt(SCHEDULER_LEASE).await?.is_some())
     })
     .await
     .expect("a lease");
@@ -85,4 +85,43 @@ async fn a_second_scheduler_takes_over_and_the_paused_first_writes_nothing_when_
     assert_fenced(&mut case);
     let by_second = case.writes().iter().filter(|record| record.user() == Identity::RIVAL.user);
     assert!(by_second.filter(|record| record.binding().is_some()).count() > 400 - bound);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_controller_takes_over_when_the_first_is_gone() {
+    let Some(mut case) = Case::open("lease-controller", 1, cpus(8)).await else { return };
+    case.stop_controller();
+    let _scheduler = case.scheduler(&[]);
+    let leases: Api<Lease> = Api::namespaced(case.client.clone(), SYSTEM_NAMESPACE);
+    let holder = async || {
+        let lease = leases.get_opt(CONTROLLER_LEASE).await?;
+        anyhow::Ok(lease.and_then(|lease| lease.spec?.holder_identity).unwrap_or_default())
+    };
+    let mut first = case.start_controller(true, &[]);
+    wait_until("the first controller leads", PATIENCE, async || Ok(!holder().await?.is_empty()))
+        .await
+        .expect("a lease");
+    let leader = holder().await.expect("the lease");
+    let _second = case.start_controller(true, &[]);
+    plain_pods(&case, "before").await;
+    case.bound(2).await;
+    assert_eq!(holder().await.expect("the lease"), leader, "the second waits");
+
+    first.kill();
+    plain_pods(&case, "after").await;
+    case.bound(4).await;
+    assert_ne!(holder().await.expect("the lease"), leader);
+    case.assert_bound_once(4).await;
+}
+
+/// Two pods that only a working controller gives PodGroups.
+async fn plain_pods(case: &Case, name: &str) {
+    let template = PodTemplate {
+        scheduler: case.name.to_owned(),
+        cpu: "1".to_owned(),
+        group: None,
+        run_for: None,
+    };
+    let pods = (0..2).map(|index| (format!("{name}-{index}"), template.clone()));
+    workload::create_pods(&case.client, case.name, pods).await.expect("pods");
 }

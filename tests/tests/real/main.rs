@@ -4,6 +4,7 @@
 //!
 //! Without Go and without `KUBEBUILDER_ASSETS` there is no server to test against: every case then says `SKIPPED`.
 
+mod beside;
 mod case;
 mod crash;
 mod evict;
@@ -16,3 +17,4 @@ mod metrics;
 mod plain;
 mod quota;
 mod suspend;
+mod workloads;

@@ -1,6 +1,7 @@
 //! Suspension by the controller, with the real Job controller: told before it is stopped, recorded before its pods go, back when
 //! it is let. The cases here play the scheduler's part of the protocol, and the training script's; [`whole`] has the scheduler too.
 
+mod kinds;
 mod person;
 mod whole;
 

@@ -1,8 +1,9 @@
 //! The API calls of one look at one queue.
 
 use kube::{
-    Api,
+    Api, Resource as _, ResourceExt as _,
     api::{Patch, PatchParams, PostParams},
+    core::PartialObjectMeta,
 };
 use serde_json::{Value, json};
 use tephra_api::{keys, scheduling::Queue};
@@ -18,6 +19,9 @@ use crate::{
     event_log::{Severity, record},
     refusal::{Doing, ReconcileError, already_exists, is_not_found},
 };
+
+/// Who owns the fields that we write: Volcano's name.
+const MANAGER: &str = "queue-controller";
 
 /// What is known about a queue from its PodGroups.
 pub(super) struct Sync {
@@ -93,26 +97,46 @@ impl Sync {
         orphaned.map_or(Ok(()), |text| Err(ReconcileError::Stuck(text)))
     }
 
+    /// Counts are patched. The state is applied, as Volcano's queue controller applies it and under the same name: a field
+    /// that was patched belongs to somebody else for that one, which then could neither close nor open the queue.
     async fn write_status(&self, view: &QueueView, state: State) -> Result<(), ReconcileError> {
         let changed = view.state != state.text();
-        if !changed && view.counts == self.counts {
-            return Ok(());
+        let mut version = view.version.clone();
+        if view.counts != self.counts || !view.has_allocated {
+            let mut status = self.counts.fields();
+            if !view.has_allocated {
+                status.insert("allocated".into(), json!({})); // merges into whatever is there by now
+            }
+            let mut body = json!({ "status": status });
+            if changed {
+                at_version(&mut body, &version);
+            }
+            let Some(patched) = self.patch_status(&params(), &Patch::Merge(body)).await? else {
+                return Ok(());
+            };
+            version = patched.resource_version().unwrap_or_default();
         }
-        let mut status = self.counts.fields();
         if changed {
-            status.insert("state".into(), json!(state.text()));
+            let mut body = json!({
+                "apiVersion": Queue::api_version(&()), "kind": Queue::kind(&()),
+                "metadata": {"name": self.name}, "status": {"state": state.text()},
+            });
+            at_version(&mut body, &version);
+            self.patch_status(&PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await?;
         }
-        if !view.has_allocated {
-            status.insert("allocated".into(), json!({})); // merges into whatever is there by now
-        }
-        let mut body = json!({ "status": status });
-        if changed {
-            at_version(&mut body, view);
-        }
-        let patched = self.api().patch_status(&self.name, &params(), &Patch::Merge(body)).await;
-        match patched {
-            Err(error) if is_not_found(&error) => Ok(()),
-            patched => patched.map(drop).doing(|| format!("write status of queue {}", self.name)),
+        Ok(())
+    }
+
+    /// None when the queue has gone.
+    async fn patch_status(
+        &self,
+        how: &PatchParams,
+        body: &Patch<Value>,
+    ) -> Result<Option<PartialObjectMeta<Queue>>, ReconcileError> {
+        let api: Api<PartialObjectMeta<Queue>> = Api::all(self.context.client.clone());
+        match api.patch_status(&self.name, how, body).await {
+            Err(error) if is_not_found(&error) => Ok(None),
+            patched => patched.map(Some).doing(|| format!("write status of queue {}", self.name)),
         }
     }
 
@@ -128,7 +152,7 @@ impl Sync {
         what: &str,
     ) -> Result<(), ReconcileError> {
         if let Some(view) = version_of {
-            at_version(&mut body, view);
+            at_version(&mut body, &view.version);
         }
         match self.api().patch(&self.name, &params(), &Patch::Merge(body)).await {
             Err(error) if is_not_found(&error) => Ok(()),
@@ -142,12 +166,12 @@ impl Sync {
 }
 
 fn params() -> PatchParams {
-    PatchParams { field_manager: Some("queue-controller".into()), ..PatchParams::default() }
+    PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() }
 }
 
-/// Makes a merge patch fail with 409 unless the object is still the one that was seen.
-fn at_version(body: &mut Value, view: &QueueView) {
-    body["metadata"]["resourceVersion"] = json!(view.version);
+/// Makes a patch fail with 409 unless the object is still the one that was seen.
+fn at_version(body: &mut Value, version: &str) {
+    body["metadata"]["resourceVersion"] = json!(version);
 }
 
 fn parse(name: &str, view: &QueueView) -> Result<State, ReconcileError> {
