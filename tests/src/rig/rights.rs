@@ -97,15 +97,31 @@ fn rights_of(rule: &PolicyRule) -> impl Iterator<Item = Right> + '_ {
 pub fn used(records: &[Record]) -> Rights {
     let mut rights = Rights::new();
     for record in records.iter().filter(|record| !matches!(record.code(), Some(401 | 403))) {
-        let account = record.user().strip_prefix("system:serviceaccount:volcano-system:");
-        let (Some(account), Some(object)) = (account, &record.object_ref) else { continue };
-        rights.entry(account.to_owned()).or_default().insert(Right {
-            group: object.api_group.clone(),
-            resource: record.resource(),
-            verb: record.verb.clone(),
-        });
+        if let Some((account, right)) = asked(record) {
+            rights.entry(account).or_default().insert(right);
+        }
     }
     rights
+}
+
+/// Requests of service accounts that were refused for want of a right that they were never granted. An API server that has
+/// just started refuses what it has not yet read that it grants.
+pub fn refused(records: &[Record]) -> Vec<&Record> {
+    let granted = used(records);
+    let lacks = |record: &&Record| {
+        asked(record).is_some_and(|(account, right)| {
+            !granted.get(&account).is_some_and(|rights| rights.contains(&right))
+        })
+    };
+    records.iter().filter(|record| record.code() == Some(403)).filter(lacks).collect()
+}
+
+/// The service account that made a request, and the right that it needed.
+fn asked(record: &Record) -> Option<(String, Right)> {
+    let account = record.user().strip_prefix("system:serviceaccount:volcano-system:")?;
+    let object = record.object_ref.as_ref()?;
+    let (resource, verb) = (record.resource(), record.verb.clone());
+    Some((account.to_owned(), Right { group: object.api_group.clone(), resource, verb }))
 }
 
 /// Writes what a case used into a folder, over what an earlier run of it left there.
@@ -193,5 +209,7 @@ mod tests {
         assert_eq!(texts(&used(&records), "a"), ["patch queues/status.g"]);
         assert_eq!(used(&records).len(), 1);
         assert_eq!(used(&[record(account, 403)]), Rights::new());
+        assert_eq!(refused(&[record(account, 403), record("admin", 403)]).len(), 1);
+        assert_eq!(refused(&[record(account, 403), record(account, 200)]).len(), 0);
     }
 }

@@ -347,8 +347,7 @@ impl Case {
     /// The chart's rights were enough for what our programs did in this case, and what they used is left for `bin/rights`.
     fn judge_rights(&mut self) {
         let requests = self.requests.read_all().expect("the audit log");
-        let ours = requests.iter().filter(|request| Identity::is_ours(request.user()));
-        let refused: Vec<_> = ours.filter(|request| request.code() == Some(403)).collect();
+        let refused = rights::refused(&requests);
         assert!(refused.is_empty(), "the chart lacks a right: {refused:#?}");
         if let Some(folder) = std::env::var_os(rights::FOLDER) {
             let used = rights::used(&requests);
