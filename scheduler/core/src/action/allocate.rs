@@ -239,19 +239,19 @@ impl Session<'_> {
             && self.kept.is_empty()
             && !self.withholds()
             && !self.keeps_places(job);
-        let placed = match refusal {
-            Refusal::Room { placed, .. } => Some(placed),
-            Refusal::Members => Some(0),
+        let trial = match refusal {
+            Refusal::Room { task, placed } => Some((placed, Some(task))),
+            Refusal::Members => Some((0, None)),
             _ => None,
         };
-        if let Some(placed) = placed
+        if let Some((placed, without)) = trial
             && settled
             && lasting
         {
             // Nothing was released: trying again before something is would end the same way.
             let release_epoch = self.state.release_epoch;
             self.state.jobs[job as usize].parked =
-                Some(crate::state::jobs::Parked { release_epoch, placed });
+                Some(crate::state::jobs::Parked { release_epoch, placed, without });
         }
         self.refusals.insert(job, refusal);
     }

@@ -305,8 +305,10 @@ impl Session<'_> {
             }
             if held.is_some() && !self.refusals.contains_key(&job) {
                 // It was not tried, but what it is told of its start may have changed.
-                let placed = self.state.jobs[job as usize].parked.map_or(0, |parked| parked.placed);
-                if let Some(task) = self.first_pending(job) {
+                let parked = self.state.jobs[job as usize].parked;
+                let placed = parked.map_or(0, |parked| parked.placed);
+                let without = parked.and_then(|parked| parked.without);
+                if let Some(task) = without.or_else(|| self.first_pending(job)) {
                     self.refusals.insert(job, Refusal::Room { task, placed });
                 }
             }

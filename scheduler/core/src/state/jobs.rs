@@ -180,6 +180,8 @@ pub struct Parked {
     pub release_epoch: u64,
     /// Pods that found a place in the trial.
     pub placed: u32,
+    /// The first that found none.
+    pub without: Option<TaskId>,
 }
 
 impl Job {

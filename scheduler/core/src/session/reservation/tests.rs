@@ -75,3 +75,23 @@ fn a_pod_whose_kubelet_is_silent_has_run_since_it_was_bound_not_since_it_waited(
         .collect();
     assert_eq!(told, [Some(40 * MINUTE_MS)]);
 }
+
+#[test]
+fn a_gang_that_is_not_tried_again_is_told_of_the_same_pod_as_when_it_was() {
+    let mut core = core();
+    let running = pod("old", 0, Some("n1"));
+    core.apply_all(vec![group("old", 1), running, group("big", 2)]);
+    core.apply_all(vec![pod("big", 0, None), pod("big", 1, None)]);
+    let mut told = |minute: i64| -> Vec<String> {
+        let decisions = core.session(minute * MINUTE_MS).decisions;
+        let statuses = decisions.into_iter().filter_map(|decision| match decision {
+            Decision::PodGroupStatus { group, status, .. } if group.name == "big" => Some(status),
+            _ => None,
+        });
+        let conditions = statuses.flat_map(|status| status.conditions);
+        conditions.map(|condition| condition.message).collect()
+    };
+    let first = told(31);
+    assert!(first[0].contains("Origin reason is big-1: "), "{first:?}");
+    assert!(told(32).iter().all(|again| *again == first[0]));
+}
