@@ -18,6 +18,7 @@ finish() {
   rm -rf "$work"
 }
 trap finish EXIT
+: >"$work/failures"
 
 # At a terminal Ctrl-C must reach cargo; elsewhere a time-out must reach all that cargo started.
 foreground=
@@ -28,7 +29,10 @@ checks_failed=0
 check() { # name, command...
   step "$1"
   shift
-  "$@" || { checks_failed=$((checks_failed + 1)); echo "FAILED: $*"; }
+  if ! "$@" 2>&1 | tee "$work/check.log"; then
+    checks_failed=$((checks_failed + 1))
+    { echo "FAILED: $*"; tail -n 25 "$work/check.log"; } >>"$work/failures"
+  fi
 }
 
 if [ -z "${CARGO_TARGET_DIR:-}" ]; then
@@ -66,7 +70,7 @@ cat "$work/rig.log"
 case $rig in
 0) ;;
 3) echo "The suites against a real API server cannot run here: see above." ;;
-*) echo "FAILED: building the control plane"; checks_failed=$((checks_failed + 1)) ;;
+*) echo "FAILED: building the control plane" | tee -a "$work/failures"; checks_failed=$((checks_failed + 1)) ;;
 esac
 
 step "tests"
@@ -87,8 +91,12 @@ if command -v cargo-deny >/dev/null; then
   check "licences and sources" cargo deny --offline check bans licenses sources
 fi
 
-# A test that finds nothing to test against says `SKIPPED` and returns, which cargo counts as passed.
 step "done"
+# What failed, once more: only the end of a long log is looked at.
+grep -hE "^test .*FAILED|panicked at|^error(\[|:)" -A 5 "$work/tests.log" | tail -n 60 || true
+cat "$work/failures"
+
+# A test that finds nothing to test against says `SKIPPED` and returns, which cargo counts as passed.
 awk -v tests="$tests" -v checks="$checks_failed" '
   /^test result:/ { for (i = 2; i < NF; i++) {
     if ($(i + 1) == "passed;") passed += $i

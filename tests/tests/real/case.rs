@@ -26,11 +26,15 @@ use tokio::sync::{Mutex, MutexGuard, OnceCell};
 static RIG: OnceCell<Started> = OnceCell::const_new();
 /// The same with kube-controller-manager, for cases of Jobs and quotas.
 static MANAGED: OnceCell<Started> = OnceCell::const_new();
-/// One case at a time: two cores cannot carry more, and each case knows all traffic to be its own. Holds the name of
-/// the case before, whose things are swept away when the next one begins, however it ended.
-static TURN: Mutex<Option<Turn>> = Mutex::const_new(None);
-/// A case, and whether it had kube-controller-manager: then it played on the other control plane.
-type Turn = (&'static str, bool);
+/// One case at a time: two cores cannot carry more, and each case knows all traffic to be its own.
+static TURN: Mutex<Before> = Mutex::const_new(Before { plain: None, managed: None });
+
+/// The last case of each control plane, whose things are swept away when the next one begins there, however it ended:
+/// what it left would still have a share of the cluster.
+struct Before {
+    plain: Option<&'static str>,
+    managed: Option<&'static str>,
+}
 
 type Started = Result<(Rig, PathBuf), String>;
 
@@ -50,7 +54,7 @@ pub(crate) struct Case {
     /// From the beginning of the case, for its end.
     requests: AuditLog,
     controller: Process,
-    _turn: MutexGuard<'static, Option<Turn>>,
+    _turn: MutexGuard<'static, Before>,
 }
 
 impl Case {
@@ -88,7 +92,8 @@ impl Case {
             }
         };
         let client = rig.client(Identity::ADMIN).await.expect("a client");
-        if let Some((before, _)) = turn.replace((name, managed)).filter(|last| last.1 == managed) {
+        let last = if managed { &mut turn.managed } else { &mut turn.plain };
+        if let Some(before) = last.replace(name) {
             sweep(&client, before).await.expect("the case before is swept away");
         }
         let mut audit = rig.audit_log();
